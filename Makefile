@@ -1,0 +1,55 @@
+# Two commands do all the set-up on a machine with Python, g++ and make:
+#   make demo    environment, generate, build, coverage, train a CNN on device `musa`
+#   make test    the same set-up where it is missing, then every test
+# TORCH=2.14.1 takes another PyTorch; each version has its own environment and build folder.
+DEFAULT_TORCH := 2.13.0
+TORCH   ?= $(DEFAULT_TORCH)
+PYTHON  ?= python3
+VENV    ?= $(if $(filter $(DEFAULT_TORCH),$(TORCH)),.venv,.venv-torch$(TORCH))
+BIN     := $(VENV)/bin
+STAMP   := $(VENV)/.installed-torch$(TORCH)
+JOBS    ?= $(shell nproc)
+
+.PHONY: help env build demo test bench lint format coverage clean
+help: ## this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+$(STAMP): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==$(TORCH)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
+	touch $@
+
+env: $(STAMP) ## the environment alone
+
+build: $(STAMP) ## generate and compile
+	$(BIN)/opgen build --jobs $(JOBS)
+
+demo: build ## everything, ending in a network trained on device musa
+	$(BIN)/opgen coverage
+	$(BIN)/python examples/train_digits.py
+
+test: build ## every test
+	$(BIN)/python -m pytest -n $(JOBS) tests
+
+bench: build ## the speed figures, each beside what it is compared with
+	$(BIN)/python benchmarks/bench.py
+
+coverage: $(STAMP) ## renew coverage_report/
+	$(BIN)/opgen coverage --write coverage_report
+
+lint: $(STAMP) ## ruff, mypy --strict, clang-format
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[lint]'
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	git ls-files '*.cpp' '*.h' '*.cu' '*.cuh' '*.muh' | xargs $(BIN)/clang-format --dry-run --Werror
+
+format: $(STAMP) ## rewrite sources in the project's format
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[lint]'
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	git ls-files '*.cpp' '*.h' '*.cu' '*.cuh' '*.muh' | xargs $(BIN)/clang-format -i
+
+clean: ## remove what was built and generated; the environment stays
+	rm -rf build generated/torch*

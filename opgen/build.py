@@ -1,0 +1,189 @@
+"""`opgen build`: generate, configure, compile.
+
+The compiler's work is CMake's and Ninja's; this module finds them, keeps two builds of one folder apart, shows
+progress, and on failure prints what the compiler said and nothing else.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from opgen.project import Project
+
+TARGETS = ("host",)
+# Ninja prints this before each step; the bell cannot occur in a compiler's own output.
+_STATUS = "\a%f/%t "
+_STEP = re.compile(r"^\a(\d+)/(\d+) (.*)$")
+
+
+class BuildError(Exception):
+    """The build cannot go on; the text says why and what to do."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One build: which tree, against which PyTorch, for which target."""
+
+    project: Project
+    torch_dir: Path
+    torch_version: str
+    target: str
+    jobs: int
+    build_type: str = "Release"
+
+    @property
+    def folder(self) -> Path:
+        return self.project.build(self.target, self.torch_version)
+
+    @property
+    def generated(self) -> Path:
+        return self.project.generated(self.torch_version)
+
+    def cmake_arguments(self, cmake: str, ninja: str) -> list[str]:
+        return [
+            cmake,
+            "-G",
+            "Ninja",
+            "-S",
+            str(self.project.root),
+            "-B",
+            str(self.folder),
+            f"-DCMAKE_MAKE_PROGRAM={ninja}",
+            f"-DPython3_EXECUTABLE={sys.executable}",
+            f"-DTORCH_DIR={self.torch_dir}",
+            f"-DOPGEN_GENERATED={self.generated}",
+            f"-DOPGEN_TARGET={self.target}",
+            f"-DCMAKE_BUILD_TYPE={self.build_type}",
+        ]
+
+
+def find_program(name: str) -> str:
+    """The program of this Python environment, else the one on PATH.
+
+    An environment that is used without being activated has its `bin` not on PATH, so it is looked at first.
+    """
+    beside = Path(sys.executable).parent / name
+    found = str(beside) if beside.exists() else shutil.which(name)
+    if found is None:
+        raise BuildError(f"{name} is not installed. Run `pip install {name}` in the environment of {sys.executable}")
+    return found
+
+
+@contextmanager
+def exclusive(folder: Path) -> Iterator[None]:
+    """Hold the folder's lock, so that a second `opgen build` waits instead of compiling into the same files."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = (folder / ".opgen-build.lock").open("w")
+    except OSError as error:
+        raise BuildError(f"cannot write to {folder}: {error.strerror}. Choose a writable project folder") from error
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print(f"waiting for another build of {folder} ...", file=sys.stderr)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def configure(plan: Plan) -> None:
+    """Run CMake where the folder was not configured with these arguments; Ninja re-runs it when its files change."""
+    arguments = plan.cmake_arguments(find_program("cmake"), find_program("ninja"))
+    record = plan.folder / ".opgen-configure"
+    wanted = "\n".join(arguments)
+    if (plan.folder / "build.ninja").exists() and record.exists() and record.read_text() == wanted:
+        return
+    done = subprocess.run(arguments, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise BuildError(f"CMake failed:\n{done.stdout}{done.stderr}")
+    record.write_text(wanted)
+
+
+def compile_all(plan: Plan, on_step: Callable[[int, int, str], None]) -> None:
+    """Run Ninja; `on_step(done, total, what)` is called for each finished step."""
+    command = [find_program("ninja"), "-C", str(plan.folder), "-j", str(plan.jobs)]
+    # The pipe keeps Ninja from redrawing one line, so that each step comes as a line of its own.
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        env={**os.environ, "NINJA_STATUS": _STATUS},
+    )
+    assert process.stdout is not None
+    said: list[str] = []
+    try:
+        for line in process.stdout:
+            step = _STEP.match(line.rstrip("\n"))
+            if step:
+                on_step(int(step[1]), int(step[2]), step[3])
+            else:
+                said.append(line)
+        code = process.wait()
+    except BaseException:
+        process.terminate()
+        process.wait()
+        raise
+    text = "".join(line for line in said if not line.startswith("ninja: "))
+    if code != 0:
+        reason = "".join(line for line in said if line.startswith("ninja: error"))
+        raise BuildError(f"{text}{reason}the build failed; the messages above are the compiler's")
+    if text.strip():  # warnings
+        print(text, file=sys.stderr, end="")
+
+
+@contextmanager
+def progress_bar() -> Iterator[Callable[[int, int, str], None]]:
+    """A bar on a terminal; elsewhere a line every ten seconds, so that a log shows that something moves."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    if console.is_terminal:
+        with Progress(
+            TextColumn("compiling"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("{task.description}"),
+            console=console,
+            transient=True,
+        ) as bar:
+            task = bar.add_task("", total=None)
+
+            def show(done: int, total: int, what: str) -> None:
+                bar.update(task, completed=done, total=total, description=Path(what.split(" ")[-1]).name[:40])
+
+            yield show
+        return
+
+    last = time.monotonic()
+
+    def log(done: int, total: int, what: str) -> None:
+        nonlocal last
+        if time.monotonic() - last >= 10:
+            last = time.monotonic()
+            print(f"compiling {done}/{total}", file=sys.stderr, flush=True)
+
+    yield log
+
+
+def run(plan: Plan) -> float:
+    """Configure and compile what `opgen gen` has written; returns the seconds it took."""
+    start = time.monotonic()
+    with exclusive(plan.folder):
+        configure(plan)
+        with progress_bar() as on_step:
+            compile_all(plan, on_step)
+    return time.monotonic() - start
