@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from opgen.diagnostics import OpgenError
 from opgen.project import Project
 
 TARGETS = ("host",)
@@ -26,7 +27,7 @@ _STATUS = "\a%f/%t "
 _STEP = re.compile(r"^\a(\d+)/(\d+) (.*)$")
 
 
-class BuildError(Exception):
+class BuildError(OpgenError):
     """The build cannot go on; the text says why and what to do."""
 
 
