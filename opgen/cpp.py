@@ -1,0 +1,193 @@
+"""C++ types in one spelling, so that a signature in a source file can be compared with the one torchgen prints.
+
+Only what does not change a declaration is normalised away: white space, the place of ``const``, ``at::`` / ``c10::``
+/ ``std::`` qualification, parameter names, default arguments, a top-level ``const`` on a parameter taken by value,
+and the aliases that PyTorch itself uses interchangeably (``TensorList`` for ``ArrayRef<Tensor>``).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+__all__ = ["Signature", "canonical_signature", "canonical_type", "split_top_level"]
+
+_TOKEN = re.compile(r"[A-Za-z_]\w*|\d[\w.']*|::|&&|[^\s\w]")
+
+# Words that may stand before a return type without being part of it.
+_SPECIFIERS = frozenset({"TORCH_API", "TORCH_MUSA_API", "C10_EXPORT", "C10_API", "extern", "virtual"})
+
+_QUALIFIERS = frozenset({"at", "c10", "std", "torch", "native"})
+
+_ALIASES = {
+    "TensorList": "ArrayRef<Tensor>",
+    "IntArrayRef": "ArrayRef<int64_t>",
+    "SymIntArrayRef": "ArrayRef<SymInt>",
+    "ITensorListRef": "IListRef<Tensor>",
+    "IOptTensorListRef": "IListRef<OptionalTensorRef>",
+    "OptionalIntArrayRef": "OptionalArrayRef<int64_t>",
+    "OptionalSymIntArrayRef": "OptionalArrayRef<SymInt>",
+}
+
+_BUILTIN_WORDS = frozenset({"unsigned", "signed", "long", "short", "int", "char", "double", "float", "bool", "void"})
+
+_OPENERS = {"(": ")", "[": "]", "{": "}", "<": ">"}
+
+
+@dataclass(frozen=True)
+class Signature:
+    """A function's type: ``returns`` and ``params`` are canonical, ``name`` is as written (qualified if it was)."""
+
+    name: str
+    returns: str
+    params: tuple[str, ...]
+
+    def same_type(self, other: Signature) -> bool:
+        """Whether the two declare the same C++ function type, whatever they are called."""
+        return self.returns == other.returns and self.params == other.params
+
+
+def split_top_level(text: str, separator: str = ",") -> list[str]:
+    """Split at separators that stand outside every bracket; empty pieces are dropped."""
+    pieces: list[str] = []
+    depth = 0
+    start = 0
+    for position, char in enumerate(text):
+        if char in "([{<":
+            depth += 1
+        elif char in ")]}" or (char == ">" and text[position - 1 : position] != "-"):
+            depth -= 1
+        elif char == separator and depth == 0:
+            pieces.append(text[start:position])
+            start = position + 1
+    pieces.append(text[start:])
+    return [piece.strip() for piece in pieces if piece.strip()]
+
+
+def canonical_type(text: str) -> str:
+    """One spelling for a type: ``Scalar const &`` and ``const at::Scalar&`` both give ``const Scalar&``."""
+    return _Parser(_TOKEN.findall(text)).type_only()
+
+
+def canonical_parameter(text: str) -> str:
+    """Like :func:`canonical_type` for a parameter declaration: its name and default argument are left out."""
+    declaration = split_top_level(text, "=")[0]
+    canonical = _Parser(_TOKEN.findall(declaration)).parameter()
+    by_value = not canonical.endswith(("&", "*"))
+    return canonical.removeprefix("const ") if by_value else canonical
+
+
+def canonical_signature(text: str) -> Signature:
+    """Parse ``Ret name(params)`` as torchgen's ``NativeSignature.decl()`` prints it (attributes and ``;`` are
+    ignored)."""
+    head, params = _split_declaration(text)
+    match = re.match(r"(?P<returns>.*?)(?P<name>(?:[A-Za-z_]\w*\s*::\s*)*[A-Za-z_]\w*)\s*$", head, re.DOTALL)
+    if match is None:
+        raise ValueError(f"not a function declaration: {text!r}")
+    name = re.sub(r"\s+", "", match["name"])
+    return Signature(name, canonical_type(match["returns"]), tuple(map(canonical_parameter, split_top_level(params))))
+
+
+def _split_declaration(text: str) -> tuple[str, str]:
+    """``Ret name`` and the text between the parameter list's parentheses."""
+    text = text.strip().rstrip(";").rstrip()
+    depth = 0
+    for position in range(len(text) - 1, -1, -1):
+        if text[position] == ")":
+            depth += 1
+        elif text[position] == "(":
+            depth -= 1
+            if depth == 0:
+                return text[:position], text[position + 1 : text.rindex(")")]
+    raise ValueError(f"not a function declaration: {text!r}")
+
+
+class _Parser:
+    """Reads one type from tokens. It never fails: text it does not know is kept, spaces normalised."""
+
+    def __init__(self, tokens: list[str]) -> None:
+        self.tokens = [token for token in tokens if token not in _SPECIFIERS]
+        self.position = 0
+
+    def type_only(self) -> str:
+        base = self._base(keep_name=True)
+        return base + self._declarator_marks()
+
+    def parameter(self) -> str:
+        base = self._base(keep_name=False)
+        marks = self._declarator_marks()
+        rest = self.tokens[self.position :]
+        if rest and re.match(r"[A-Za-z_]", rest[0]):  # the parameter's name
+            rest = rest[1:]
+        if rest[:1] == ["["]:  # int x[] is int* x
+            marks += "*"
+        return base + marks
+
+    def _peek(self) -> str:
+        return self.tokens[self.position] if self.position < len(self.tokens) else ""
+
+    def _declarator_marks(self) -> str:
+        """``&``, ``&&`` and ``*``; a const pointer is the same parameter type as a plain one."""
+        marks = ""
+        while self._peek() in ("&", "&&", "*", "const"):
+            marks += self._peek().replace("const", "")
+            self.position += 1
+        return marks
+
+    def _base(self, *, keep_name: bool) -> str:
+        const = False
+        words: list[str] = []
+        while self.position < len(self.tokens):
+            token = self._peek()
+            if token == "const":
+                const = True
+            elif token in ("volatile", "struct", "class", "enum", "typename"):
+                pass
+            elif token == "[":  # an attribute
+                self._skip_brackets()
+                continue
+            elif token == "::":
+                pass
+            elif re.match(r"[A-Za-z_\d]", token):
+                if words and not (token in _BUILTIN_WORDS and words[-1] in _BUILTIN_WORDS) and not keep_name:
+                    break  # the parameter's name
+                following = self.tokens[self.position + 1 : self.position + 2]
+                if following == ["::"]:
+                    if token not in _QUALIFIERS:
+                        words.append(token + "::")
+                        self.position += 2
+                        token = self._peek()
+                        words[-1] += token
+                        self.position += 1
+                        continue
+                    self.position += 2
+                    continue
+                words.append(_ALIASES.get(token, token))
+            elif token == "<" and words:
+                words[-1] += self._template_arguments()
+                continue
+            else:
+                break
+            self.position += 1
+        return ("const " if const else "") + " ".join(words)
+
+    def _skip_brackets(self) -> list[str]:
+        """Step over the bracketed group that starts here; its inner tokens."""
+        opener = self._peek()
+        closer = _OPENERS[opener]
+        depth = 0
+        start = self.position
+        while self.position < len(self.tokens):
+            token = self._peek()
+            self.position += 1
+            if token == opener:
+                depth += 1
+            elif token == closer:
+                depth -= 1
+                if depth == 0:
+                    break
+        return self.tokens[start + 1 : self.position - 1]
+
+    def _template_arguments(self) -> str:
+        inner = " ".join(self._skip_brackets())
+        return "<" + ", ".join(map(canonical_type, split_top_level(inner))) + ">"

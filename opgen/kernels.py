@@ -1,0 +1,124 @@
+"""What ``kernels/`` really defines: implementation functions, impl and meta methods, DispatchStub registrations.
+
+Nothing is compiled and no header is read. A kernel has to be visible in the text: a definition that only a macro's
+expansion would show is not found, which also keeps every kernel greppable.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from opgen import cache
+from opgen.cpp import Signature
+from opgen.kernel_source import Found, Kind, parse_source
+
+__all__ = ["FAMILIES", "Definition", "Family", "KernelIndex", "scan_kernels"]
+
+Family = Literal["mudnn", "ported", "cpu_fallback"]
+FAMILIES: tuple[Family, ...] = ("mudnn", "ported", "cpu_fallback")
+
+_SUFFIXES = (".cpp", ".cu")
+_CACHE_NAME = "kernels"
+# Goes up whenever parse_source would answer differently for the same text.
+_CACHE_KEY = "1"
+
+
+@dataclass(frozen=True)
+class Definition:
+    """One definition in a kernel source. ``path`` is relative to the project root; lines and columns count from 1.
+
+    ``returns`` and ``params`` are canonical types (see :mod:`opgen.cpp`) and ``text`` is the declaration as written.
+    ``family`` is the folder under ``kernels/``.
+    """
+
+    kind: Kind
+    name: str
+    namespace: str
+    path: str
+    line: int
+    column: int
+    family: Family
+    returns: str
+    params: tuple[str, ...]
+    text: str
+
+    @property
+    def signature(self) -> Signature:
+        """The function type, for comparison with :func:`opgen.cpp.canonical_signature` of what torchgen declares."""
+        return Signature(self.name, self.returns, self.params)
+
+
+Definitions = Mapping[str, tuple[Definition, ...]]
+
+
+@dataclass(frozen=True)
+class KernelIndex:
+    """Definitions by name. A name has several when C++ overloads it, or when two sources define the same kernel."""
+
+    functions: Definitions = field(default_factory=dict)
+    impls: Definitions = field(default_factory=dict)
+    metas: Definitions = field(default_factory=dict)
+    stubs: Definitions = field(default_factory=dict)
+
+
+def scan_kernels(root: Path) -> KernelIndex:
+    """Index ``kernels/{mudnn,ported,cpu_fallback}/**/*.{cpp,cu}`` below the project ``root``; no folder, an empty
+    index.
+
+    A file is parsed only when its content has not been seen before.
+    """
+    sources = [(path, family, path.read_bytes()) for family in FAMILIES for path in _sources(root / "kernels" / family)]
+    cached = cache.load(_CACHE_NAME, _CACHE_KEY)
+    known: dict[str, tuple[Found, ...]] = cached if isinstance(cached, dict) else {}
+    parsed: dict[str, tuple[Found, ...]] = {}
+    definitions: list[Definition] = []
+    for path, family, content in sources:
+        digest = hashlib.sha256(content).hexdigest()
+        found = parsed.get(digest)
+        if found is None:
+            found = known[digest] if digest in known else parse_source(content)
+            parsed[digest] = found
+        relative = path.relative_to(root).as_posix()
+        definitions.extend(_definition(item, relative, family) for item in found)
+    if parsed.keys() - known.keys():
+        # Contents that are gone are kept while there is room: switching branches should not cost a scan.
+        kept = known if len(known) < 4096 else {}
+        cache.store(_CACHE_NAME, _CACHE_KEY, {**kept, **parsed})
+    return index_definitions(definitions)
+
+
+def index_definitions(definitions: Iterable[Definition]) -> KernelIndex:
+    """Group definitions by kind and name, in the order given."""
+    by_kind: dict[Kind, dict[str, tuple[Definition, ...]]] = {"function": {}, "impl": {}, "meta": {}, "stub": {}}
+    for definition in definitions:
+        names = by_kind[definition.kind]
+        names[definition.name] = (*names.get(definition.name, ()), definition)
+    return KernelIndex(
+        functions=by_kind["function"],
+        impls=by_kind["impl"],
+        metas=by_kind["meta"],
+        stubs=by_kind["stub"],
+    )
+
+
+def _sources(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.suffix in _SUFFIXES and path.is_file())
+
+
+def _definition(found: Found, path: str, family: Family) -> Definition:
+    return Definition(
+        kind=found.kind,
+        name=found.name,
+        namespace=found.namespace,
+        path=path,
+        line=found.line,
+        column=found.column,
+        family=family,
+        returns=found.returns,
+        params=found.params,
+        text=found.text,
+    )
