@@ -1,0 +1,33 @@
+#include "torch_musa/csrc/aten/musa/MUSAContext.h"
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "torch_musa/csrc/core/MUSAException.h"
+
+namespace at::musa {
+
+const musaDeviceProp* getDeviceProperties(c10::DeviceIndex device) {
+  struct Entry {
+    std::once_flag read;
+    musaDeviceProp properties{};
+  };
+  static auto* entries = new std::vector<Entry>(c10::musa::device_count());
+  device = c10::musa::resolve_device_index(device);
+  Entry& entry = (*entries)[device];
+  std::call_once(entry.read,
+                 [&] { C10_MUSA_CHECK(musaGetDeviceProperties(&entry.properties, device)); });
+  return &entry.properties;
+}
+
+const musaDeviceProp* getCurrentDeviceProperties() { return getDeviceProperties(-1); }
+
+int getMUSAArch() {
+  const musaDeviceProp* properties = getCurrentDeviceProperties();
+  return 10 * properties->major + properties->minor;
+}
+
+int warp_size() { return getCurrentDeviceProperties()->warpSize; }
+
+}  // namespace at::musa

@@ -1,0 +1,159 @@
+#include "torch_musa/csrc/aten/utils/Utils.h"
+
+#include <c10/util/SmallVector.h>
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "torch_musa/csrc/core/MUSACachingAllocator.h"
+#include "torch_musa/csrc/core/MUSAFunctions.h"
+#include "torch_musa/csrc/core/MUSAStream.h"
+
+namespace at::musa {
+namespace {
+
+std::optional<muTensor::Type> mudnn_type(ScalarType dtype) {
+  using Type = muTensor::Type;
+  switch (dtype) {
+    case ScalarType::Half: return Type::HALF;
+    case ScalarType::Float: return Type::FLOAT;
+    case ScalarType::Double: return Type::DOUBLE;
+    case ScalarType::BFloat16: return Type::BFLOAT16;
+    case ScalarType::Char: return Type::INT8;
+    case ScalarType::Short: return Type::INT16;
+    case ScalarType::Int: return Type::INT32;
+    case ScalarType::Long: return Type::INT64;
+    case ScalarType::Byte: return Type::UINT8;
+    case ScalarType::UInt64: return Type::UINT64;
+    case ScalarType::Bool: return Type::BOOL;
+    case ScalarType::QInt8: return Type::QINT8;
+    case ScalarType::Float8_e5m2: return Type::FP8_E5M2;
+    case ScalarType::Float8_e4m3fn: return Type::FP8_E4M3;
+    default: return std::nullopt;
+  }
+}
+
+constexpr int64_t kMaxRank = 8;
+
+muTensor describe(void* data, ScalarType dtype, IntArrayRef sizes, IntArrayRef strides) {
+  const auto type = mudnn_type(dtype);
+  TORCH_CHECK_NOT_IMPLEMENTED(type.has_value(), "muDNN has no tensors of dtype ", dtype);
+  const auto rank = static_cast<int64_t>(sizes.size());
+  TORCH_CHECK(rank <= kMaxRank, "muDNN tensors have at most ", kMaxRank,
+              " dimensions, got one of sizes ", sizes);
+  muTensor out;
+  CHECK_MUDNN_STATUS(out.SetType(*type), "Tensor::SetType");
+  CHECK_MUDNN_STATUS(out.SetAddr(data), "Tensor::SetAddr");
+  if (rank == 0) {
+    CHECK_MUDNN_STATUS(out.SetNdInfo({1}), "Tensor::SetNdInfo");
+  } else {
+    CHECK_MUDNN_STATUS(out.SetNdInfo(static_cast<int>(rank), sizes.data(), strides.data()),
+                       "Tensor::SetNdInfo");
+  }
+  return out;
+}
+
+muTensor::Format plain_format(int64_t rank) {
+  switch (rank) {
+    case 3: return muTensor::Format::NCW;
+    case 5: return muTensor::Format::NCDHW;
+    default: return muTensor::Format::NCHW;
+  }
+}
+
+// Read by every thread for every handle; a relaxed flag is all that a switch between calls needs.
+std::atomic<bool>& tf32_flag() {
+  static std::atomic<bool> allowed{false};
+  return allowed;
+}
+
+}  // namespace
+
+muTensor CreateMUTensor(void* data, ScalarType dtype, IntArrayRef sizes, IntArrayRef strides) {
+  return describe(data, dtype, sizes, strides);
+}
+
+muTensor CreateMUTensor(const Tensor& tensor) {
+  if (!tensor.defined()) {
+    return {};
+  }
+  CheckOnMUSA(tensor, "CreateMUTensor");
+  // The pointer goes to operands of both kinds; copy-on-write storage must be materialized for the outputs.
+  return describe(tensor.data_ptr(), tensor.scalar_type(), tensor.sizes(), tensor.strides());
+}
+
+muTensor CreateMUTensorWithFormat(const Tensor& tensor) {
+  if (!tensor.defined()) {
+    return {};
+  }
+  CheckOnMUSA(tensor, "CreateMUTensorWithFormat");
+  const int64_t rank = tensor.dim();
+  const bool channels_last = (rank == 4 && tensor.is_contiguous(MemoryFormat::ChannelsLast)) ||
+                             (rank == 5 && tensor.is_contiguous(MemoryFormat::ChannelsLast3d));
+  if (!channels_last || tensor.is_contiguous()) {
+    muTensor out = CreateMUTensor(tensor);
+    CHECK_MUDNN_STATUS(out.SetFormat(plain_format(rank)), "Tensor::SetFormat");
+    return out;
+  }
+  // NCHW -> NHWC: the channel goes last, everything else moves up.
+  c10::SmallVector<int64_t, kMaxRank> sizes(tensor.sizes());
+  c10::SmallVector<int64_t, kMaxRank> strides(tensor.strides());
+  std::rotate(sizes.begin() + 1, sizes.begin() + 2, sizes.end());
+  std::rotate(strides.begin() + 1, strides.begin() + 2, strides.end());
+  muTensor out = describe(tensor.data_ptr(), tensor.scalar_type(), sizes, strides);
+  CHECK_MUDNN_STATUS(
+      out.SetFormat(rank == 4 ? muTensor::Format::NHWC : muTensor::Format::NDHWC),
+      "Tensor::SetFormat");
+  return out;
+}
+
+muHandle& GetMudnnHandle() {
+  // A handle carries a stream, so threads cannot share one; a device has its own kernels, so neither can devices.
+  thread_local std::map<c10::DeviceIndex, std::unique_ptr<muHandle>> handles;
+  const c10::DeviceIndex device = c10::musa::current_device();
+  auto& handle = handles[device];
+  if (handle == nullptr) {
+    c10::musa::ensure_initialized(device);
+    handle = std::make_unique<muHandle>(device);
+  }
+  CHECK_MUDNN_STATUS(handle->SetStream(c10::musa::getCurrentMUSAStream(device).stream()),
+                     "Handle::SetStream");
+  CHECK_MUDNN_STATUS(handle->SetAllowTF32(allow_tf32()), "Handle::SetAllowTF32");
+  return *handle;
+}
+
+::musa::dnn::MemoryHandler InternalMemAlloc(size_t nbytes) {
+  return {c10::musa::MUSACachingAllocator::raw_alloc(nbytes),
+          &c10::musa::MUSACachingAllocator::raw_delete};
+}
+
+const char* MudnnStatusName(::musa::dnn::Status status) {
+  using Status = ::musa::dnn::Status;
+  switch (status) {
+    case Status::SUCCESS: return "SUCCESS";
+    case Status::INVALID_PARAMETER: return "INVALID_PARAMETER";
+    case Status::NOT_INITIALIZED: return "NOT_INITIALIZED";
+    case Status::ALLOC_FAILED: return "ALLOC_FAILED";
+    case Status::NOT_SUPPORTED: return "NOT_SUPPORTED";
+    case Status::INTERNAL_ERROR: return "INTERNAL_ERROR";
+    case Status::ARCH_MISMATCH: return "ARCH_MISMATCH";
+    case Status::EXECUTION_FAILED: return "EXECUTION_FAILED";
+  }
+  return "an unknown status";
+}
+
+bool allow_tf32() noexcept { return tf32_flag().load(std::memory_order_relaxed); }
+
+void set_allow_tf32(bool allowed) noexcept {
+  tf32_flag().store(allowed, std::memory_order_relaxed);
+}
+
+void CheckOnMUSA(const Tensor& tensor, const char* op) {
+  TORCH_CHECK(tensor.device().type() == kMUSA, op, " expects a tensor on a musa device, got one on ",
+              tensor.device());
+}
+
+}  // namespace at::musa

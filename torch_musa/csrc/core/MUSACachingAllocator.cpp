@@ -1,0 +1,185 @@
+#include "torch_musa/csrc/core/MUSACachingAllocator.h"
+
+#include <musa_runtime.h>
+
+#include <array>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "torch_musa/csrc/core/MUSADeviceAllocator.h"
+#include "torch_musa/csrc/core/MUSAException.h"
+#include "torch_musa/csrc/core/MUSAFunctions.h"
+
+namespace c10::musa::MUSACachingAllocator {
+namespace {
+
+/// Which block an address in a user's hands belongs to. Sharded, because every tensor passes here twice.
+class LiveBlocks {
+ public:
+  struct Entry {
+    DeviceIndex device;
+    Block* block;
+  };
+
+  void insert(void* ptr, Entry entry) {
+    Shard& shard = shard_of(ptr);
+    const std::lock_guard<std::mutex> lock(shard.mutex);
+    shard.entries.emplace(ptr, entry);
+  }
+
+  /// The entry of `ptr`, or one with a null block when the allocator does not know the address.
+  Entry find(void* ptr) {
+    Shard& shard = shard_of(ptr);
+    const std::lock_guard<std::mutex> lock(shard.mutex);
+    const auto it = shard.entries.find(ptr);
+    return it == shard.entries.end() ? Entry{-1, nullptr} : it->second;
+  }
+
+  Entry take(void* ptr) {
+    Shard& shard = shard_of(ptr);
+    const std::lock_guard<std::mutex> lock(shard.mutex);
+    const auto it = shard.entries.find(ptr);
+    if (it == shard.entries.end()) {
+      return {-1, nullptr};
+    }
+    const Entry entry = it->second;
+    shard.entries.erase(it);
+    return entry;
+  }
+
+ private:
+  struct alignas(64) Shard {
+    std::mutex mutex;
+    std::unordered_map<void*, Entry> entries;
+  };
+  Shard& shard_of(void* ptr) {
+    return shards_[(reinterpret_cast<uintptr_t>(ptr) / 512) % shards_.size()];
+  }
+  std::array<Shard, 67> shards_;  // prime: block addresses are multiples of powers of two
+};
+
+void delete_data(void* ptr);
+
+class Allocator final : public c10::DeviceAllocator {
+ public:
+  DataPtr allocate(size_t nbytes) override {
+    const DeviceIndex index = current_device();
+    void* ptr = nbytes == 0 ? nullptr : allocate_on(index, nbytes, getCurrentMUSAStream(index));
+    return {ptr, ptr, &delete_data, Device(DeviceType::PrivateUse1, index)};
+  }
+
+  DeleterFnPtr raw_deleter() const override { return &delete_data; }
+
+  void copy_data(void* dest, const void* src, std::size_t count) const override {
+    C10_MUSA_CHECK(musaMemcpyAsync(dest, src, count, musaMemcpyDeviceToDevice,
+                                   getCurrentMUSAStream().stream()));
+  }
+
+  bool initialized() override { return is_initialized(); }
+
+  void emptyCache(MempoolId_t /*mempool_id*/) override {
+    if (is_initialized()) {
+      for (const auto& device : devices()) {
+        device->empty_cache();
+      }
+    }
+  }
+
+  void recordStream(const DataPtr& data_ptr, Stream stream) override {
+    // Memory from elsewhere (from_blob, another process) is not this allocator's to keep.
+    if (data_ptr.get() == nullptr || data_ptr.get_deleter() != &delete_data) {
+      return;
+    }
+    const auto entry = live_.find(data_ptr.get_context());
+    TORCH_CHECK(entry.block != nullptr, "record_stream: no allocation at ", data_ptr.get());
+    at(entry.device).record_stream(entry.block, MUSAStream(stream));
+  }
+
+  CachingDeviceAllocator::DeviceStats getDeviceStats(DeviceIndex device) override {
+    return at(device).stats();
+  }
+  void resetAccumulatedStats(DeviceIndex device) override { at(device).reset_accumulated_stats(); }
+  void resetPeakStats(DeviceIndex device) override { at(device).reset_peak_stats(); }
+  std::pair<size_t, size_t> getMemoryInfo(DeviceIndex device) { return at(device).memory_info(); }
+
+  void* allocate_on(DeviceIndex device, size_t nbytes, MUSAStream stream) {
+    Block* block = at(device).malloc(nbytes, stream);
+    live_.insert(block->ptr, {device, block});
+    return block->ptr;
+  }
+
+  void release(void* ptr) {
+    const auto entry = live_.take(ptr);
+    TORCH_CHECK(entry.block != nullptr, "Not an address that the musa allocator handed out: ", ptr);
+    at(entry.device).free(entry.block);
+  }
+
+ private:
+  using Devices = std::vector<std::unique_ptr<MUSADeviceAllocator>>;
+
+  // Made on first use, not when the library is loaded: counting devices starts the driver, which does not survive a
+  // fork, and a process that only imports torch should stay free to fork.
+  Devices& devices() {
+    static Devices* all = [] {
+      auto* made = new Devices();
+      for (DeviceIndex device = 0; device < device_count(); ++device) {
+        made->push_back(std::make_unique<MUSADeviceAllocator>(device));
+      }
+      return made;
+    }();
+    return *all;
+  }
+
+  MUSADeviceAllocator& at(DeviceIndex device) {
+    check_device_index(device);
+    return *devices()[device];
+  }
+
+  LiveBlocks live_;
+};
+
+Allocator& instance() {
+  static auto* allocator = new Allocator();  // tensors in static variables outlive every destructor order
+  return *allocator;
+}
+
+void delete_data(void* ptr) {
+  if (ptr != nullptr) {
+    instance().release(ptr);
+  }
+}
+
+REGISTER_ALLOCATOR(DeviceType::PrivateUse1, &instance())
+
+}  // namespace
+
+c10::DeviceAllocator* get() { return &instance(); }
+
+void* raw_alloc(size_t nbytes) {
+  const DeviceIndex device = current_device();
+  return nbytes == 0 ? nullptr : instance().allocate_on(device, nbytes, getCurrentMUSAStream(device));
+}
+
+void raw_delete(void* ptr) { delete_data(ptr); }
+
+void recordStream(const DataPtr& data_ptr, MUSAStream stream) {
+  instance().recordStream(data_ptr, stream.unwrap());
+}
+
+void emptyCache() { instance().emptyCache({0, 0}); }
+
+CachingDeviceAllocator::DeviceStats getDeviceStats(DeviceIndex device) {
+  return instance().getDeviceStats(device);
+}
+
+void resetPeakStats(DeviceIndex device) { instance().resetPeakStats(device); }
+
+void resetAccumulatedStats(DeviceIndex device) { instance().resetAccumulatedStats(device); }
+
+std::pair<size_t, size_t> getMemoryInfo(DeviceIndex device) {
+  return instance().getMemoryInfo(device);
+}
+
+}  // namespace c10::musa::MUSACachingAllocator

@@ -1,0 +1,346 @@
+#include "torch_musa/csrc/core/MUSADeviceAllocator.h"
+
+#include <musa_runtime.h>
+
+#include "torch_musa/csrc/core/MUSAException.h"
+#include "torch_musa/csrc/core/MUSAFunctions.h"
+#include "torch_musa/csrc/core/MUSAGuard.h"
+
+namespace c10::musa::MUSACachingAllocator {
+namespace {
+
+using c10::CachingAllocator::for_each_selected_stat_type;
+using c10::CachingAllocator::format_size;
+using c10::CachingAllocator::Stat;
+using c10::CachingAllocator::StatArray;
+using c10::CachingAllocator::StatType;
+
+constexpr size_t kMiB = size_t{1} << 20;
+constexpr size_t kGranularity = 512;         // of every block
+constexpr size_t kSmallSegment = 2 * kMiB;   // holds requests of up to 1 MiB
+constexpr size_t kLargeSegment = 20 * kMiB;  // holds requests of 1 to 10 MiB
+constexpr size_t kOwnSegment = 10 * kMiB;    // from here on a request gets its own segment
+constexpr size_t kSegmentGranularity = 2 * kMiB;
+constexpr size_t kLargestRequest = size_t{1} << 60;  // beyond any device; keeps the rounding from overflowing
+
+size_t round_up(size_t value, size_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+
+size_t round_request(size_t requested) {
+  return std::max(kGranularity, round_up(requested, kGranularity));
+}
+
+size_t segment_size(size_t rounded, bool is_small) {
+  if (is_small) {
+    return kSmallSegment;
+  }
+  return rounded < kOwnSegment ? kLargeSegment : round_up(rounded, kSegmentGranularity);
+}
+
+// The rest must be worth keeping: any whole unit in the small pool, more than a small request in the large one (below
+// that the rest would be a large-pool block that no large request fits).
+bool worth_splitting(const Block& block, size_t rounded) {
+  const size_t rest = block.size - rounded;
+  return block.pool->is_small ? rest >= kGranularity : rest > kMiB;
+}
+
+template <typename Types>
+void increase(StatArray& stat, size_t amount, const Types& types) {
+  for_each_selected_stat_type(types, [&](size_t type) { stat[type].increase(amount); });
+}
+template <typename Types>
+void decrease(StatArray& stat, size_t amount, const Types& types) {
+  for_each_selected_stat_type(types, [&](size_t type) { stat[type].decrease(amount); });
+}
+
+template <typename F>
+void for_each_stat_array(CachingDeviceAllocator::DeviceStats& stats, F f) {
+  for (StatArray* array :
+       {&stats.allocation, &stats.segment, &stats.active, &stats.inactive_split,
+        &stats.allocated_bytes, &stats.reserved_bytes, &stats.active_bytes,
+        &stats.inactive_split_bytes, &stats.requested_bytes}) {
+    for (Stat& stat : *array) {
+      f(stat);
+    }
+  }
+}
+
+int64_t aggregate(const StatArray& stat) {
+  return stat[static_cast<size_t>(StatType::AGGREGATE)].current;
+}
+
+}  // namespace
+
+MUSADeviceAllocator::StatTypes MUSADeviceAllocator::stat_types(const BlockPool& pool) {
+  StatTypes types{};
+  types[static_cast<size_t>(StatType::AGGREGATE)] = true;
+  types[static_cast<size_t>(pool.is_small ? StatType::SMALL_POOL : StatType::LARGE_POOL)] = true;
+  return types;
+}
+
+Block* MUSADeviceAllocator::malloc(size_t requested, MUSAStream stream) {
+  ensure_initialized(device_);
+  const std::lock_guard<std::recursive_mutex> lock(mutex_);
+  if (requested >= kLargestRequest) {
+    throw_out_of_memory(requested);
+  }
+  process_events();
+
+  const size_t rounded = round_request(requested);
+  BlockPool& pool = pool_for(rounded);
+  Block* block = take_cached(pool, rounded, stream.id());
+  if (block == nullptr) {
+    block = new_segment(pool, rounded, stream.id());
+  }
+  if (block == nullptr) {
+    // The driver has no such piece: what this process holds unused may be it.
+    stats_.num_alloc_retries += 1;
+    release_cached_segments();
+    block = new_segment(pool, rounded, stream.id());
+  }
+  if (block == nullptr) {
+    throw_out_of_memory(requested);
+  }
+  if (worth_splitting(*block, rounded)) {
+    block = split(block, rounded);
+  }
+
+  block->allocated = true;
+  block->requested_size = requested;
+  const StatTypes types = stat_types(pool);
+  increase(stats_.allocation, 1, types);
+  increase(stats_.allocated_bytes, block->size, types);
+  increase(stats_.requested_bytes, block->requested_size, types);
+  increase(stats_.active, 1, types);
+  increase(stats_.active_bytes, block->size, types);
+  c10::reportMemoryUsageToProfiler(block->ptr, static_cast<int64_t>(block->size),
+                                   aggregate(stats_.allocated_bytes),
+                                   aggregate(stats_.reserved_bytes),
+                                   Device(DeviceType::PrivateUse1, device_));
+  return block;
+}
+
+void MUSADeviceAllocator::free(Block* block) {
+  const std::lock_guard<std::recursive_mutex> lock(mutex_);
+  block->allocated = false;
+  const StatTypes types = stat_types(*block->pool);
+  decrease(stats_.allocation, 1, types);
+  decrease(stats_.allocated_bytes, block->size, types);
+  decrease(stats_.requested_bytes, block->requested_size, types);
+  c10::reportMemoryUsageToProfiler(block->ptr, -static_cast<int64_t>(block->size),
+                                   aggregate(stats_.allocated_bytes),
+                                   aggregate(stats_.reserved_bytes),
+                                   Device(DeviceType::PrivateUse1, device_));
+  if (block->stream_uses.empty()) {
+    release_to_pool(block);
+  } else {
+    insert_events(block);
+  }
+}
+
+void MUSADeviceAllocator::record_stream(Block* block, MUSAStream stream) {
+  const std::lock_guard<std::recursive_mutex> lock(mutex_);
+  if (stream.id() != block->stream) {
+    block->stream_uses.insert(stream);
+  }
+}
+
+void MUSADeviceAllocator::empty_cache() {
+  const std::lock_guard<std::recursive_mutex> lock(mutex_);
+  release_cached_segments();
+}
+
+Block* MUSADeviceAllocator::take_cached(BlockPool& pool, size_t rounded, StreamId stream) {
+  Block key{stream, rounded, nullptr, &pool};
+  const auto it = pool.blocks.lower_bound(&key);
+  if (it == pool.blocks.end() || (*it)->stream != stream) {
+    return nullptr;
+  }
+  Block* block = *it;
+  pool.blocks.erase(it);
+  if (block->is_split()) {
+    decrease(stats_.inactive_split, 1, stat_types(pool));
+    decrease(stats_.inactive_split_bytes, block->size, stat_types(pool));
+  }
+  return block;
+}
+
+Block* MUSADeviceAllocator::new_segment(BlockPool& pool, size_t rounded, StreamId stream) {
+  const size_t size = segment_size(rounded, pool.is_small);
+  void* ptr = nullptr;
+  const MUSAGuard guard(device_);
+  const musaError_t error = musaMalloc(&ptr, size);
+  if (error == musaErrorMemoryAllocation) {
+    static_cast<void>(musaGetLastError());  // the caller handles it: no later launch check may see it
+    return nullptr;
+  }
+  C10_MUSA_CHECK(error);
+  stats_.num_device_alloc += 1;
+  increase(stats_.segment, 1, stat_types(pool));
+  increase(stats_.reserved_bytes, size, stat_types(pool));
+  return new Block{stream, size, ptr, &pool};
+}
+
+Block* MUSADeviceAllocator::split(Block* block, size_t rounded) {
+  BlockPool& pool = *block->pool;
+  auto* rest = new Block{block->stream, block->size - rounded,
+                         static_cast<char*>(block->ptr) + rounded, &pool};
+  rest->prev = block;
+  rest->next = block->next;
+  if (rest->next != nullptr) {
+    rest->next->prev = rest;
+  }
+  block->next = rest;
+  block->size = rounded;
+  pool.blocks.insert(rest);
+  increase(stats_.inactive_split, 1, stat_types(pool));
+  increase(stats_.inactive_split_bytes, rest->size, stat_types(pool));
+  return block;
+}
+
+void MUSADeviceAllocator::release_to_pool(Block* block) {
+  TORCH_INTERNAL_ASSERT(!block->allocated && block->event_count == 0 && block->stream_uses.empty());
+  BlockPool& pool = *block->pool;
+  decrease(stats_.active, 1, stat_types(pool));
+  decrease(stats_.active_bytes, block->size, stat_types(pool));
+  for (Block* neighbour : {block->prev, block->next}) {
+    const bool is_free =
+        neighbour != nullptr && !neighbour->allocated && neighbour->event_count == 0;
+    if (is_free) {
+      merge(block, neighbour);
+    }
+  }
+  pool.blocks.insert(block);
+  if (block->is_split()) {
+    increase(stats_.inactive_split, 1, stat_types(pool));
+    increase(stats_.inactive_split_bytes, block->size, stat_types(pool));
+  }
+}
+
+void MUSADeviceAllocator::merge(Block* into, Block* neighbour) {
+  BlockPool& pool = *into->pool;
+  pool.blocks.erase(neighbour);
+  decrease(stats_.inactive_split, 1, stat_types(pool));
+  decrease(stats_.inactive_split_bytes, neighbour->size, stat_types(pool));
+  if (into->prev == neighbour) {
+    into->ptr = neighbour->ptr;
+    into->prev = neighbour->prev;
+    if (into->prev != nullptr) {
+      into->prev->next = into;
+    }
+  } else {
+    into->next = neighbour->next;
+    if (into->next != nullptr) {
+      into->next->prev = into;
+    }
+  }
+  into->size += neighbour->size;
+  delete neighbour;
+}
+
+void MUSADeviceAllocator::insert_events(Block* block) {
+  const auto streams = std::exchange(block->stream_uses, {});
+  for (const MUSAStream& stream : streams) {
+    MUSAEvent event;
+    event.record(stream);
+    block->event_count += 1;
+    events_[stream.id()].emplace_back(std::move(event), block);
+  }
+}
+
+void MUSADeviceAllocator::process_events() {
+  for (auto it = events_.begin(); it != events_.end();) {
+    auto& queue = it->second;  // events of one stream pass in order, so the first open one ends the scan
+    while (!queue.empty() && queue.front().first.query()) {
+      Block* block = queue.front().second;
+      queue.pop_front();
+      if (--block->event_count == 0) {
+        release_to_pool(block);
+      }
+    }
+    it = queue.empty() ? events_.erase(it) : std::next(it);
+  }
+}
+
+void MUSADeviceAllocator::wait_for_events() {
+  stats_.num_sync_all_streams += 1;
+  for (auto& [stream, queue] : events_) {
+    for (auto& [event, block] : queue) {
+      event.synchronize();
+    }
+  }
+  process_events();
+}
+
+void MUSADeviceAllocator::release_cached_segments() {
+  wait_for_events();
+  release_pool(large_);
+  release_pool(small_);
+}
+
+void MUSADeviceAllocator::release_pool(BlockPool& pool) {
+  const MUSAGuard guard(device_);
+  // Work that still uses freed memory, on the stream that it was allocated on, may be queued.
+  bool synchronized = false;
+  for (auto it = pool.blocks.begin(); it != pool.blocks.end();) {
+    Block* block = *it;
+    if (block->is_split()) {
+      ++it;
+      continue;
+    }
+    if (!std::exchange(synchronized, true)) {
+      device_synchronize();
+    }
+    C10_MUSA_CHECK(musaFree(block->ptr));
+    stats_.num_device_free += 1;
+    decrease(stats_.segment, 1, stat_types(pool));
+    decrease(stats_.reserved_bytes, block->size, stat_types(pool));
+    it = pool.blocks.erase(it);
+    delete block;
+  }
+}
+
+void MUSADeviceAllocator::throw_out_of_memory(size_t requested) {
+  stats_.num_ooms += 1;
+  const auto [free_bytes, total_bytes] = memory_info();
+  const auto allocated = static_cast<size_t>(aggregate(stats_.allocated_bytes));
+  const auto reserved = static_cast<size_t>(aggregate(stats_.reserved_bytes));
+  c10::reportOutOfMemoryToProfiler(static_cast<int64_t>(requested), allocated, reserved,
+                                   Device(DeviceType::PrivateUse1, device_));
+  TORCH_CHECK_WITH(OutOfMemoryError, false, "MUSA out of memory. Tried to allocate ",
+                   requested >= kLargestRequest ? "more than 1EB memory" : format_size(requested),
+                   ". GPU ", static_cast<int>(device_), " has a total capacity of ",
+                   format_size(total_bytes), " of which ", format_size(free_bytes),
+                   " is free. Of the allocated memory ", format_size(allocated),
+                   " is allocated by PyTorch, and ", format_size(reserved - allocated),
+                   " is reserved by PyTorch but unallocated.");
+}
+
+CachingDeviceAllocator::DeviceStats MUSADeviceAllocator::stats() const {
+  const std::lock_guard<std::recursive_mutex> lock(mutex_);
+  return stats_;
+}
+
+void MUSADeviceAllocator::reset_peak_stats() {
+  const std::lock_guard<std::recursive_mutex> lock(mutex_);
+  for_each_stat_array(stats_, [](Stat& stat) { stat.reset_peak(); });
+}
+
+void MUSADeviceAllocator::reset_accumulated_stats() {
+  const std::lock_guard<std::recursive_mutex> lock(mutex_);
+  for_each_stat_array(stats_, [](Stat& stat) { stat.reset_accumulated(); });
+  stats_.num_alloc_retries = 0;
+  stats_.num_ooms = 0;
+  stats_.num_sync_all_streams = 0;
+  stats_.num_device_alloc = 0;
+  stats_.num_device_free = 0;
+}
+
+std::pair<size_t, size_t> MUSADeviceAllocator::memory_info() const {
+  const MUSAGuard guard(device_);
+  size_t free_bytes = 0;
+  size_t total_bytes = 0;
+  C10_MUSA_CHECK(musaMemGetInfo(&free_bytes, &total_bytes));
+  return {free_bytes, total_bytes};
+}
+
+}  // namespace c10::musa::MUSACachingAllocator

@@ -1,0 +1,106 @@
+#pragma once
+
+#include <c10/core/CachingDeviceAllocator.h>
+
+#include <cstddef>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <set>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "torch_musa/csrc/core/MUSAEvent.h"
+#include "torch_musa/csrc/core/MUSAStream.h"
+
+namespace c10::musa::MUSACachingAllocator {
+
+struct BlockPool;
+
+/// A piece of a segment (one allocation of the driver). Pieces of a segment form a list in address order.
+struct Block {
+  StreamId stream;  // the stream on which the memory is used without further ado
+  size_t size;
+  void* ptr;
+  BlockPool* pool;
+  size_t requested_size = 0;  // what the user asked for, before rounding
+  bool allocated = false;
+  int event_count = 0;  // events that must pass before the block is free
+  Block* prev = nullptr;
+  Block* next = nullptr;
+  std::unordered_set<MUSAStream> stream_uses;  // other streams it was recorded on
+
+  bool is_split() const { return prev != nullptr || next != nullptr; }
+};
+
+struct BlockOrder {
+  // Best fit within one stream: smallest sufficient size first, then lowest address against fragmentation.
+  bool operator()(const Block* a, const Block* b) const {
+    if (a->stream != b->stream) {
+      return a->stream < b->stream;
+    }
+    if (a->size != b->size) {
+      return a->size < b->size;
+    }
+    return std::less<void*>()(a->ptr, b->ptr);
+  }
+};
+
+struct BlockPool {
+  explicit BlockPool(bool small) : is_small(small) {}
+  std::set<Block*, BlockOrder> blocks;  // the free ones
+  const bool is_small;
+};
+
+/// Cached memory of one device. Thread-safe.
+///
+/// Sizes are rounded up to 512 bytes. Requests up to 1 MiB are cut from 2 MiB segments, requests up to 10 MiB from
+/// 20 MiB segments, larger ones get a segment of their own (a multiple of 2 MiB). A free block is split for a smaller
+/// request and merged with its free neighbours again, and is reused only on the stream it was allocated on, where the
+/// order of the queue makes that safe without waiting.
+class MUSADeviceAllocator {
+ public:
+  explicit MUSADeviceAllocator(DeviceIndex device) : device_(device) {}
+
+  Block* malloc(size_t requested, MUSAStream stream);
+  void free(Block* block);
+  void record_stream(Block* block, MUSAStream stream);
+  void empty_cache();
+
+  CachingDeviceAllocator::DeviceStats stats() const;
+  void reset_peak_stats();
+  void reset_accumulated_stats();
+  /// (free, total) bytes as the driver sees them.
+  std::pair<size_t, size_t> memory_info() const;
+
+ private:
+  using Stats = CachingDeviceAllocator::DeviceStats;
+  using StatTypes = CachingDeviceAllocator::StatTypes;
+
+  BlockPool& pool_for(size_t rounded) { return rounded <= kSmallRequest ? small_ : large_; }
+  static StatTypes stat_types(const BlockPool& pool);
+
+  Block* take_cached(BlockPool& pool, size_t rounded, StreamId stream);
+  Block* new_segment(BlockPool& pool, size_t rounded, StreamId stream);
+  Block* split(Block* block, size_t rounded);
+  void release_to_pool(Block* block);
+  void merge(Block* into, Block* neighbour);
+  void insert_events(Block* block);
+  void process_events();
+  void wait_for_events();
+  void release_cached_segments();
+  void release_pool(BlockPool& pool);
+  [[noreturn]] void throw_out_of_memory(size_t requested);
+
+  static constexpr size_t kSmallRequest = size_t{1} << 20;
+
+  const DeviceIndex device_;
+  mutable std::recursive_mutex mutex_;
+  BlockPool small_{true};
+  BlockPool large_{false};
+  std::map<StreamId, std::deque<std::pair<MUSAEvent, Block*>>> events_;
+  Stats stats_;
+};
+
+}  // namespace c10::musa::MUSACachingAllocator
