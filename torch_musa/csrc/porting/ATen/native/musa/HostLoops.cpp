@@ -9,6 +9,7 @@
 #include <cstring>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "torch_musa/csrc/core/MUSAStream.h"
 
@@ -45,8 +46,8 @@ struct Launch {
 
   void run(int64_t begin, int64_t end) const {
     const size_t count = operands.size();
-    c10::SmallVector<int64_t, 8> position(shape.size());
-    c10::SmallVector<char*, 4> data(count);
+    std::vector<int64_t> position(shape.size());
+    std::array<char*, kMaxOperands> data{};
     int64_t rest = begin;
     for (size_t i = 0; i < count; ++i) {
       data[i] = operands[i].data;
@@ -74,7 +75,7 @@ struct Launch {
 
  private:
   // From the end of one row (partial, where the piece began inside it) to the start of the next.
-  void next_row(c10::SmallVector<int64_t, 8>& position, c10::SmallVector<char*, 4>& data) const {
+  void next_row(std::vector<int64_t>& position, std::array<char*, kMaxOperands>& data) const {
     const size_t count = operands.size();
     for (size_t i = 0; i < count; ++i) {
       data[i] -= position[0] * strides[i];
@@ -99,8 +100,8 @@ struct Launch {
   void run_casting(char* const* row, int64_t n) const {
     alignas(64) char buffers[kMaxOperands][kCastBlock * kMaxElementSize];
     const size_t count = operands.size();
-    c10::SmallVector<char*, 4> data(count);
-    c10::SmallVector<int64_t, 4> steps(count);
+    std::array<char*, kMaxOperands> data{};
+    std::array<int64_t, kMaxOperands> steps{};
     for (int64_t done = 0; done < n; done += kCastBlock) {
       const int64_t block = std::min(kCastBlock, n - done);
       for (size_t i = 0; i < count; ++i) {
