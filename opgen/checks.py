@@ -1,0 +1,128 @@
+"""Do the sources really define what the registrations need? Asked before anything is written.
+
+A kernel that is missing or has another signature would otherwise show up minutes later as a link error, and a
+DispatchStub without a kernel not before the first call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from opgen.backend import Backend
+from opgen.classify import Kind, Registration
+from opgen.cpp import canonical_signature
+from opgen.diagnostics import Diagnostics, Location, nearest
+from opgen.emit import compat
+from opgen.stubs import legacy_stubs
+
+if TYPE_CHECKING:
+    from opgen.kernels import Definition, KernelIndex
+
+
+def check_sources(
+    registrations: Iterable[Registration], kernels: KernelIndex, backend: Backend, diagnostics: Diagnostics
+) -> None:
+    """Report stubs nobody registers, kernels nobody defines, and kernels with another signature."""
+    groups: dict[str, Registration] = {}
+    plain: dict[tuple[str, str], Registration] = {}
+    for r in registrations:
+        if r.group is not None:
+            name = str(r.group.out.func.name)
+            # The out entry speaks for its group; its location is where the kernel is named.
+            if name not in groups or r.op == name:
+                groups[name] = r
+        elif r.declared_by_us:
+            required = compat.native_declaration(r.function, r.kernel)
+            plain.setdefault((r.kernel, required), r)
+    for r in groups.values():
+        if r.kind is Kind.LEGACY:
+            _check_stubs(r, kernels, backend, diagnostics)
+        else:
+            _check_structured(r, kernels, backend, diagnostics)
+    for (kernel, required), r in plain.items():
+        where = r.spec.at(f"dispatch.{r.dispatch_key}")
+        _check_definition(r.op, kernel, required, "", kernels.functions, where, backend, diagnostics)
+
+
+def _check_stubs(r: Registration, kernels: KernelIndex, backend: Backend, diagnostics: Diagnostics) -> None:
+    assert r.group is not None
+    known = legacy_stubs().get(str(r.group.out.func.name))
+    for stub in known.stubs if known is not None else ():
+        if stub in kernels.stubs:
+            continue
+        assert known is not None
+        headers = ", ".join(f"<{header}>" for header in known.header.split(","))
+        diagnostics.error(
+            r.spec.location,
+            f"Legacy entry '{r.spec.func}' needs a kernel on DispatchStub '{stub}' ({headers}), which no source registers",
+            f"register one in namespace at::native: {backend.register_stub_macro}({stub}, &your_kernel)\n"
+            f"(REGISTER_DISPATCH in a .cu file), or name an implementation: dispatch: {{{r.dispatch_key}: Kernel}}",
+        )
+
+
+def _check_structured(r: Registration, kernels: KernelIndex, backend: Backend, diagnostics: Diagnostics) -> None:
+    assert r.group is not None
+    where = r.spec.at(f"dispatch.{r.dispatch_key}")
+    head = f"TORCH_IMPL_FUNC({r.kernel})"
+    required = f"void {r.kernel}({compat.impl_arguments(r.group)})"
+    _check_definition(r.spec.func, r.kernel, required, head, kernels.impls, where, backend, diagnostics)
+    if r.own_meta:
+        name = compat.meta_name(r.group)
+        definition = compat.meta_definition(r.group)
+        head = definition.partition(")(")[0] + ")"
+        required = f"void {name}({compat.meta_arguments(r.group)})"
+        _check_definition(r.spec.func, name, required, head, kernels.metas, r.spec.location, backend, diagnostics)
+
+
+def _check_definition(
+    op: str,
+    name: str,
+    required: str,
+    macro: str,
+    definitions: Mapping[str, Sequence[Definition]],
+    where: Location,
+    backend: Backend,
+    diagnostics: Diagnostics,
+) -> None:
+    """One kernel: defined in our namespace, once, with the parameters `required`; `macro` is how structured ones begin."""
+    # TORCH_IMPL_FUNC hides the return type and the class, so only parameters are shown and compared there.
+    shown = f"{macro}({required.partition('(')[2]}" if macro else required
+    what = "meta function" if "META_FUNC" in macro else "kernel"
+    found = definitions.get(name, ())
+    ours = [d for d in found if d.namespace == backend.namespace]
+    if not ours:
+        diagnostics.error(
+            where,
+            f"no source defines {what} '{name}' for '{op}'",
+            "\n".join([*_nearby(name, found, definitions, backend), f"define it in namespace {backend.namespace}:", shown]),
+        )
+        return
+    expected = canonical_signature(required)
+    matching = [d for d in ours if d.params == expected.params and (macro or d.returns == expected.returns)]
+    if not matching:
+        first = ours[0]
+        diagnostics.error(
+            Location(first.path, first.line, first.column),
+            f"{what} '{name}' has not the signature that '{op}' requires",
+            f"written:  {first.text}\nrequired: {shown}",
+        )
+    for again in matching[1:]:
+        diagnostics.error(
+            Location(again.path, again.line, again.column),
+            f"{what} '{name}' is defined twice",
+            f"the other definition is at {matching[0].path}:{matching[0].line}",
+        )
+
+
+def _nearby(
+    name: str, found: Sequence[Definition], definitions: Mapping[str, Sequence[Definition]], backend: Backend
+) -> list[str]:
+    if found:
+        other = found[0]
+        return [f"{other.path}:{other.line} defines one in namespace {other.namespace}; move it to {backend.namespace}, or"]
+    near = nearest(name, definitions, cutoff=0.75)
+    if near is None:
+        return []
+    other = definitions[near][0]
+    return [f"did you mean '{near}' ({other.path}:{other.line})? Otherwise"]

@@ -1,0 +1,160 @@
+"""The `opgen` command: one thin group; each subcommand's module is imported only when it is called."""
+
+from __future__ import annotations
+
+import importlib
+import signal
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import click
+
+from opgen.diagnostics import Diagnostic, Diagnostics, OpgenError, Severity
+
+# Subcommand -> (module, attribute, one line for `opgen --help`). The line stands here so that the list of commands
+# can be shown without importing them all.
+_COMMANDS: dict[str, tuple[str, str, str]] = {
+    "gen": ("opgen.cli", "gen", "Generate registrations and headers from the operator list."),
+    "check": ("opgen.cli", "check", "Validate the operator list without writing anything."),
+    "list": ("opgen.listing", "command", "Show every entry's kind, kernel, family and source."),
+    "coverage": ("opgen.coverage.cli", "command", "Show the operator coverage matrix."),
+    "build": ("opgen.build", "command", "Generate, configure and compile."),
+    "port": ("opgen.port.cli", "command", "Turn CUDA-dialect sources into MUSA sources."),
+}
+
+
+class _LazyGroup(click.Group):
+    """Knows its commands by name and imports one when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        module, attribute, _ = _COMMANDS[cmd_name]
+        command = getattr(importlib.import_module(module), attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            from opgen.diagnostics import did_you_mean
+
+            hint = did_you_mean(args[0], _COMMANDS) if args else None
+            raise click.UsageError(f"{error.message} {hint}" if hint else error.message, ctx) from None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, _, text) in _COMMANDS.items()])
+
+
+@click.group(
+    cls=_LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Example: opgen gen && opgen list --format json",
+)
+@click.version_option(package_name="opgen-musa", message="%(version)s")
+def opgen() -> None:
+    """Operators for PyTorch's MUSA backend: registrations, builds and coverage from one YAML file."""
+
+
+_yaml_option = click.option(
+    "--yaml", "yaml_path", type=click.Path(path_type=Path), help="Operator list; default: the project's own."
+)
+_kernels_option = click.option(
+    "--kernels", type=click.Path(path_type=Path), help="Folder with the kernel sources; default: the project's own."
+)
+
+
+@click.command(epilog="Example: opgen gen --yaml yaml/musa_functions.yaml --out generated/torch2.13.0")
+@_yaml_option
+@click.option("--out", type=click.Path(path_type=Path), help="Output folder; default: generated/torch<VERSION>.")
+@_kernels_option
+@click.option("--force", is_flag=True, help="Generate even though nothing has changed.")
+@click.option("--draft", is_flag=True, help="Only warn about missing kernels: write the headers to start one with.")
+def gen(yaml_path: Path | None, out: Path | None, kernels: Path | None, force: bool, draft: bool) -> None:
+    """Generate registrations and headers from the operator list.
+
+    Files are written only where their text changes, and none at all when there is an error.
+    """
+    from opgen.gen import Sources, generate
+    from opgen.project import find_project
+
+    project = find_project()
+    sources = Sources.of(project, yaml_path, kernels)
+    diagnostics = Diagnostics()
+    folder = out or project.generated(sources.install.release)
+    summary = generate(sources, folder, diagnostics, force=force, draft=draft)
+    report(diagnostics)
+    if summary is None:
+        raise SystemExit(1)
+    click.echo(f"torch {sources.install.version}: {summary}")
+
+
+@click.command(epilog="Example: opgen check --yaml yaml/musa_functions.yaml")
+@_yaml_option
+@_kernels_option
+def check(yaml_path: Path | None, kernels: Path | None) -> None:
+    """Validate the operator list without writing anything; exit status 1 when there are errors."""
+    from opgen.gen import Sources, analyse
+    from opgen.project import find_project
+
+    sources = Sources.of(find_project(), yaml_path, kernels)
+    diagnostics = Diagnostics()
+    analysis = analyse(sources, diagnostics)
+    report(diagnostics)
+    if diagnostics.errors:
+        raise SystemExit(1)
+    click.echo(
+        f"torch {sources.install.version}: {analysis.entries} entries, {len(analysis.registrations)} registrations, no errors"
+    )
+
+
+def report(diagnostics: Diagnostics) -> None:
+    """All diagnostics and their number, on standard error."""
+    for item in diagnostics:
+        click.echo(_styled(item), err=True)
+    errors, warnings = len(diagnostics.errors), len(diagnostics.warnings)
+    if errors:
+        text = f"{errors} error{'s' * (errors != 1)}" + (f", {warnings} warnings" if warnings else "")
+        click.echo(f"{text}; nothing was written", err=True)
+
+
+def _styled(item: Diagnostic) -> str:
+    """Compiler-like text; click drops the colours where the output is no terminal."""
+    head, _, rest = str(item).partition(f": {item.severity.value}: ")
+    colour = "red" if item.severity is Severity.ERROR else "magenta"
+    return f"{click.style(head, bold=True)}: {click.style(item.severity.value, fg=colour, bold=True)}: {rest}"
+
+
+def _terminated(signum: int, frame: FrameType | None) -> None:
+    """Unwind, so that a write in progress is undone."""
+    raise SystemExit(128 + signum)
+
+
+def main(args: list[str] | None = None) -> None:
+    """Entry point: every failure is a message and an exit status, never a traceback."""
+    signal.signal(signal.SIGTERM, _terminated)
+    try:
+        result: Any = opgen.main(args=args, prog_name="opgen", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("interrupted", err=True)
+        sys.exit(130)
+    except OpgenError as error:
+        click.echo(str(error), err=True)
+        sys.exit(1)
+    sys.exit(result if isinstance(result, int) else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Registrations -> text of every generated file."""

@@ -1,0 +1,176 @@
+"""All calls into torchgen that build or print its objects, so that a PyTorch that moves them is met in one place.
+
+torchgen reports faults by assertion. Here they become `SchemaError`s, which callers turn into diagnostics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any
+
+from torchgen.api import meta, structured
+from torchgen.api.types import NativeSignature
+from torchgen.context import native_function_manager
+from torchgen.model import (
+    BackendIndex,
+    BackendMetadata,
+    DeviceCheckType,
+    DispatchKey,
+    FunctionSchema,
+    Location,
+    NativeFunction,
+    NativeFunctionsGroup,
+    Precompute,
+)
+
+from opgen.diagnostics import did_you_mean
+
+if TYPE_CHECKING:
+    from opgen.spec import OpSpec
+
+GENERIC_KEY = DispatchKey.CompositeExplicitAutogradNonFunctional
+"""The one key for which torchgen prints structured classes that guard any device and allocate with at::empty."""
+
+
+class SchemaError(ValueError):
+    """Text that torchgen does not accept."""
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+def _explain(error: Exception) -> str:
+    """torchgen's message in one line; its assertions often have none."""
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def parse_schema(text: str) -> Any:
+    """A FunctionSchema. Raises SchemaError."""
+    try:
+        return FunctionSchema.parse(text)
+    except Exception as error:  # torchgen raises whatever its parser trips over
+        raise SchemaError(_explain(error)) from None
+
+
+def parse_precomputed(lines: Sequence[str], group: NativeFunctionsGroup) -> Precompute:
+    """torchgen's form of `precomputed`, every element checked against the group's arguments. Raises SchemaError."""
+    hint = "write `- diagonal -> int var`; elements that replace nothing go on the last line: `- int extra`"
+    normalized = []
+    for line in lines:
+        name, arrow, elements = line.partition("->")
+        spaced = ", ".join(" ".join(part.split()) for part in (elements if arrow else name).split(","))
+        normalized.append(f"{name.strip()} -> {spaced}" if arrow else spaced)
+    try:
+        parsed = Precompute.parse(normalized)
+    except Exception as error:  # as above
+        raise SchemaError(f"cannot read 'precomputed': {_explain(error)}", hint) from None
+    arguments = [a.name for a in group.out.func.arguments.flat_non_out]
+    for name in parsed.replace:
+        if name not in arguments:
+            near = did_you_mean(name, arguments) or f"its arguments: {', '.join(arguments)}"
+            raise SchemaError(f"'precomputed' replaces '{name}', which is no argument of {group.out.func.name}", near)
+    elements_of = [a.name for replaced in (*parsed.replace.values(), parsed.add) for a in replaced]
+    taken = [a for a in arguments if a not in parsed.replace] + [a.name for a in group.out.func.arguments.out]
+    for name in elements_of:
+        if elements_of.count(name) > 1 or name in taken:
+            raise SchemaError(f"'precomputed' gives the name '{name}' twice to arguments of the implementation", hint)
+    return parsed
+
+
+def unstructured(function: NativeFunction, *, device_check: str, device_guard: bool) -> NativeFunction:
+    """`function` standing alone, outside any structured group."""
+    return replace(
+        function,
+        structured=False,
+        structured_delegate=None,
+        structured_inherits=None,
+        precomputed=None,
+        ufunc_inner_loop={},
+        manual_kernel_registration=False,
+        device_check=DeviceCheckType[device_check],
+        device_guard=device_guard,
+    )
+
+
+def with_device_check(function: NativeFunction, device_check: str) -> NativeFunction:
+    return replace(function, device_check=DeviceCheckType[device_check])
+
+
+def with_meta(out: NativeFunction, inherits: str | None, precomputed: object) -> NativeFunction:
+    """The out overload of a structured group with another base class and other precomputed elements."""
+    return replace(out, structured_inherits=inherits, precomputed=precomputed)
+
+
+def new_function(spec: OpSpec, valid_tags: Iterable[str]) -> NativeFunction:
+    """The function that a schema of our own defines. Raises SchemaError."""
+    tags = set(valid_tags)
+    item: dict[str, object] = {
+        "func": f"{spec.namespace}::{spec.schema}",
+        # torchgen wants a dispatch table with a key it knows; which one does not reach the function.
+        "dispatch": {"CPU": "kernel"},
+        "tags": [tag for tag in spec.tags if tag in tags],
+    }
+    try:
+        function, _ = NativeFunction.from_yaml(item, Location(spec.location.path, spec.location.line), tags)
+    except Exception as error:  # as above
+        message = _explain(error)
+        hint = "the format is `namespace::name.overload(Tensor self, int dim=0) -> Tensor`"
+        if "nondeterministic_seeded" in message:
+            hint = "add `tags: nondeterministic_seeded`"
+        raise SchemaError(message, hint) from None
+    return function
+
+
+def index_for(key: str, kernels: dict[Any, tuple[str, bool, str]]) -> BackendIndex:
+    """A dispatch table of ours: OperatorName -> (kernel, structured, C++ namespace)."""
+    return BackendIndex(
+        dispatch_key=DispatchKey.parse(key),
+        use_out_as_primary=True,
+        external=False,
+        device_guard=True,
+        index={name: BackendMetadata(*metadata) for name, metadata in kernels.items()},
+    )
+
+
+def generic(index: BackendIndex) -> BackendIndex:
+    """`index` as if it belonged to the device-generic key."""
+    return replace(index, dispatch_key=GENERIC_KEY)
+
+
+def field_values(instance: Any, of: type) -> dict[str, Any]:
+    """The fields that `instance` shares with dataclass `of`, to build one from the other whatever a release adds."""
+    return {f.name: getattr(instance, f.name) for f in fields(of)}
+
+
+def native_declaration(function: NativeFunction, kernel: str) -> str:
+    """`at::Tensor & K(const at::Tensor & self, ...)`: what a plain kernel looks like, without default arguments."""
+    with native_function_manager(function):
+        symint = "_symint" in kernel and function.func.has_symint()
+        return str(NativeSignature(function.func, symint=symint).defn(name=kernel))
+
+
+def impl_arguments(group: NativeFunctionsGroup) -> str:
+    """Parameters of a structured implementation."""
+    with native_function_manager(group.out):
+        return ", ".join(a.defn() for a in structured.impl_arguments(group))
+
+
+def meta_arguments(group: NativeFunctionsGroup) -> str:
+    """Parameters of a meta function."""
+    with native_function_manager(group.out):
+        return ", ".join(a.defn() for a in structured.meta_arguments(group))
+
+
+def meta_name(group: NativeFunctionsGroup) -> str:
+    """`add_Tensor`: the meta class is `structured_add_Tensor`, defined by TORCH_META_FUNC2(add, Tensor)."""
+    return str(meta.name(group))
+
+
+def meta_definition(group: NativeFunctionsGroup) -> str:
+    """How the definition of a meta function begins, as a kernel author writes it."""
+    name, _, overload = str(group.functional.func.name).partition(".")
+    macro = "TORCH_PRECOMPUTE_META_FUNC" if group.out.precomputed else "TORCH_META_FUNC"
+    head = f"{macro}2({name}, {overload})" if overload else f"{macro}({name})"
+    return f"{head}({meta_arguments(group)})"

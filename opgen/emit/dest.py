@@ -1,0 +1,110 @@
+"""torchgen's registration generators, extended by subclassing to guard a PrivateUse1 device.
+
+torchgen prints device-guarding structured classes only for the keys it knows. Its device-generic key has the bodies
+that any device needs (c10::OptionalDeviceGuard, at::empty), so our classes borrow those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from torchgen.dest import RegisterDispatchKey
+from torchgen.dest.register_dispatch_key import (
+    StructuredRegisterDispatchKey,
+    gen_check_inplace_helper,
+    gen_create_out_helper,
+    gen_maybe_create_proxy_helper,
+    gen_resize_out_helper,
+)
+from torchgen.selective_build.selector import SelectiveBuilder
+from torchgen.utils import Target
+
+from opgen.backend import Backend
+from opgen.emit.compat import field_values, generic, index_for
+
+if TYPE_CHECKING:
+    from torchgen.model import BackendIndex, NativeFunction, NativeFunctionsGroup, SchemaKind
+
+    from opgen.classify import Registration
+
+_SELECT_ALL = SelectiveBuilder.get_nop_selector()
+
+
+@dataclass(frozen=True)
+class DeviceStructured(StructuredRegisterDispatchKey):  # type: ignore[misc]
+    """Structured wrappers whose classes are printed as for the device-generic key."""
+
+    def gen_class(self, f: NativeFunction, k: SchemaKind, **names: Any) -> str:
+        values = field_values(self, StructuredRegisterDispatchKey)
+        values["backend_index"] = generic(self.backend_index)
+        return str(StructuredRegisterDispatchKey(**values).gen_class(f, k, **names))
+
+
+@dataclass(frozen=True)
+class Wrapper:
+    """The C++ of one registration."""
+
+    definition: str
+    """Wrapper function, for structured kinds preceded by its class."""
+    registration: str
+    """The statement inside TORCH_LIBRARY_IMPL."""
+
+
+def backend_index(registrations: Sequence[Registration]) -> BackendIndex:
+    """The dispatch table of registrations for one key."""
+    kernels: dict[Any, tuple[str, bool, str]] = {}
+    for r in registrations:
+        if r.group is not None:
+            kernels[r.group.out.func.name] = (r.kernel, True, r.cpp_namespace)
+        else:
+            kernels[r.function.func.name] = (r.kernel, False, r.cpp_namespace)
+    return index_for(registrations[0].dispatch_key, kernels)
+
+
+def wrapper(registration: Registration, index: BackendIndex, backend: Backend) -> Wrapper:
+    """Wrapper and registration of one overload; boxed fallbacks need no wrapper."""
+    op = registration.function.func.name
+    if registration.kernel == backend.fallback_kernel:
+        boxed = f"torch::CppFunction::makeFromBoxedFunction<&{backend.fallback_function}>()"
+        return Wrapper("", f'm.impl("{op}", {boxed});')
+    return Wrapper(
+        _one(_generate(registration.function, registration.group, index, Target.ANONYMOUS_DEFINITION)),
+        " ".join(_one(_generate(registration.function, registration.group, index, Target.REGISTRATION)).split()),
+    )
+
+
+def _generate(
+    function: NativeFunction, group: NativeFunctionsGroup | None, index: BackendIndex, target: Target
+) -> list[str | None]:
+    settings: dict[str, Any] = {
+        "backend_index": index,
+        "target": target,
+        "selector": _SELECT_ALL,
+        "rocm": False,
+        "symint": True,
+        "class_method_name": None,
+        "skip_dispatcher_op_registration": False,
+    }
+    if group is None:
+        return list(RegisterDispatchKey(**settings)(function))
+    return [DeviceStructured(**settings, g=group).gen_one(function)]
+
+
+def _one(texts: list[str | None]) -> str:
+    (text,) = texts
+    assert text is not None
+    return text.strip("\n")
+
+
+def registration_helpers(backend: Backend) -> list[str]:
+    """The functions that the structured classes call, each as an inline function."""
+    own = index_for(backend.dispatch_key, {})
+    texts = [
+        *gen_create_out_helper(generic(own)),
+        *gen_maybe_create_proxy_helper(generic(own)),
+        *gen_resize_out_helper(own),
+        *gen_check_inplace_helper(own),
+    ]
+    return [f"inline {text.strip()}" for text in texts]

@@ -1,0 +1,174 @@
+"""`opgen gen` and `opgen check`: operator list in, registrations and headers out.
+
+The modules that do the work import torchgen and jinja2. They are imported here only once it is clear that something
+has changed, which makes the common case a matter of hashing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from opgen.backend import MUSA, Backend
+from opgen.diagnostics import Diagnostics, OpgenError
+from opgen.project import Project
+from opgen.tree import is_intact, read_manifest, write_tree
+from opgen.upstream import TorchInstall, find_torch
+
+if TYPE_CHECKING:
+    from opgen.classify import Registration
+    from opgen.upstream import Upstream
+
+_SHARD_PREFIX = "Register"
+
+
+@dataclass(frozen=True)
+class Sources:
+    """What generation reads."""
+
+    yaml: Path
+    kernels: Path
+    """The folder with one subfolder for each family of kernels."""
+    install: TorchInstall
+    backend: Backend = MUSA
+
+    @staticmethod
+    def of(project: Project, yaml: Path | None = None, kernels: Path | None = None) -> Sources:
+        return Sources(yaml or project.yaml, kernels or project.kernels, find_torch())
+
+    def digest(self) -> str:
+        """Hash of everything the output depends on. Raises OpgenError when the operator list cannot be read."""
+        digest = hashlib.sha256(self.install.digest().encode())
+        package = Path(__file__).parent
+        for label, root, path in (
+            ("yaml", self.yaml.parent, self.yaml),
+            *(("kernels", self.kernels, path) for path in _files(self.kernels)),
+            *(("opgen", package, path) for path in _files(package)),
+        ):
+            digest.update(f"{label}\0{path.relative_to(root).as_posix()}\0".encode())
+            try:
+                content = path.read_bytes()
+            except OSError:
+                content = b""  # whoever needs the file reports it better
+            digest.update(hashlib.sha256(content).digest())
+        return digest.hexdigest()
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """What an operator list amounts to."""
+
+    entries: int
+    registrations: tuple[Registration, ...]
+    upstream: Upstream
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One run of `opgen gen`."""
+
+    entries: int
+    registrations: int
+    shards_written: int
+    shards_unchanged: int
+    files_written: int
+    seconds: float
+    up_to_date: bool
+    """Whether nothing had to be generated at all."""
+
+    def __str__(self) -> str:
+        state = "up to date" if self.up_to_date else f"{self.files_written} files written"
+        return (
+            f"{self.entries} entries, {self.registrations} registrations; "
+            f"shards: {self.shards_written} written, {self.shards_unchanged} unchanged; {state} ({self.seconds:.2f} s)"
+        )
+
+
+def analyse(
+    sources: Sources, diagnostics: Diagnostics, *, need_sources: bool = True, draft: bool = False
+) -> Analysis:
+    """Read, classify and check. With `need_sources=False` kernels may be missing (as for `opgen list`), with `draft`
+    they are warned about.
+
+    Raises OpgenError when the operator list or PyTorch's catalogue cannot be read at all.
+    """
+    from opgen.spec import load_specs
+
+    specs = load_specs(sources.yaml, diagnostics, sources.backend)
+    from opgen.checks import check_sources
+    from opgen.classify import classify
+    from opgen.kernels import scan_kernels
+    from opgen.upstream import load_upstream
+
+    upstream = load_upstream(sources.install)
+    kernels = scan_kernels(sources.kernels.parent, sources.kernels)
+    registrations = classify(specs, upstream, kernels, sources.backend, diagnostics)
+    if need_sources:
+        found = Diagnostics()
+        check_sources(registrations, kernels, sources.backend, found)
+        for item in found:
+            (diagnostics.warning if draft else diagnostics.error)(item.location, item.message, item.hint)
+    return Analysis(len(specs), registrations, upstream)
+
+
+def generate(
+    sources: Sources, out: Path, diagnostics: Diagnostics, *, force: bool = False, draft: bool = False
+) -> Summary | None:
+    """Bring the generated files in `out` up to date; None, and nothing written, when there are errors.
+
+    With `draft`, missing kernels are only warned about: their headers are what a new kernel's source includes.
+
+    Raises OpgenError when an input cannot be read or `out` cannot be written.
+    """
+    start = time.perf_counter()
+    inputs = sources.digest()
+    manifest = None if force else read_manifest(out)
+    if manifest is not None and manifest.inputs == inputs and is_intact(out, manifest):
+        shards = sum(_is_shard(name) for name in manifest.files)
+        return Summary(
+            entries=manifest.summary.get("entries", 0),
+            registrations=manifest.summary.get("registrations", 0),
+            shards_written=0,
+            shards_unchanged=shards,
+            files_written=0,
+            seconds=time.perf_counter() - start,
+            up_to_date=True,
+        )
+    analysis = analyse(sources, diagnostics, draft=draft)
+    if diagnostics.errors:
+        return None
+    if diagnostics.warnings:
+        inputs = ""  # matches nothing: warnings are to be shown by every run until they are dealt with
+    from opgen.emit.files import render
+
+    files = render(analysis.registrations, analysis.upstream.torch_version, sources.backend)
+    counts = {"entries": analysis.entries, "registrations": len(analysis.registrations)}
+    written = write_tree(out, files, inputs, counts)
+    return Summary(
+        **counts,
+        shards_written=sum(map(_is_shard, written.written)),
+        shards_unchanged=sum(map(_is_shard, written.unchanged)),
+        files_written=len(written.written),
+        seconds=time.perf_counter() - start,
+        up_to_date=False,
+    )
+
+
+def _is_shard(name: str) -> bool:
+    return name.startswith(_SHARD_PREFIX)
+
+
+def _files(root: Path) -> Iterator[Path]:
+    """The text files below `root` in a stable order."""
+    if not root.is_dir():
+        return
+    for path in sorted(root.rglob("*")):
+        if path.is_file() and "__pycache__" not in path.parts and path.suffix not in (".pyc", ".pyo"):
+            yield path
+
+
+__all__ = ["Analysis", "OpgenError", "Sources", "Summary", "analyse", "generate"]

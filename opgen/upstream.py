@@ -1,0 +1,222 @@
+"""The installed PyTorch's operators, read from the torchgen that its wheel carries. torch itself is never imported.
+
+All knowledge of how torchgen is asked lives here and in `opgen.emit.compat`; parsing takes over a second, so the
+result is cached on disk under a hash of everything it depends on.
+"""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import importlib.util
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from opgen import cache
+from opgen.diagnostics import OpgenError
+
+if TYPE_CHECKING:
+    from torchgen.model import BackendIndex, BackendMetadata, NativeFunction, NativeFunctionsGroup
+
+_CACHE_NAME = "upstream"
+# Goes up whenever Upstream's fields change.
+_CACHE_FORMAT = "1"
+
+IN_LIBTORCH_CPU = frozenset(
+    {
+        "CPU",
+        "SparseCPU",
+        "SparseCsrCPU",
+        "MkldnnCPU",
+        "QuantizedCPU",
+        "NestedTensorCPU",
+        "CompositeImplicitAutograd",
+        "CompositeImplicitAutogradNestedTensor",
+        "CompositeExplicitAutograd",
+        "CompositeExplicitAutogradNonFunctional",
+        "Meta",
+        "SparseMeta",
+        "SparseCsrMeta",
+        "QuantizedMeta",
+        "NestedTensorMeta",
+        "ZeroTensor",
+    }
+)
+"""Dispatch keys whose kernels every PyTorch wheel contains; those of other keys need a wheel built for that device."""
+
+
+@dataclass(frozen=True)
+class TorchInstall:
+    """Where the installed PyTorch's files are."""
+
+    version: str
+    """As in torch/version.py: `2.13.0+cpu`."""
+    torch: Path
+    torchgen: Path
+
+    @property
+    def release(self) -> str:
+        """Version without the local part, which only says how the wheel was built: `2.13.0`."""
+        return self.version.partition("+")[0]
+
+    @property
+    def native_yaml(self) -> Path:
+        return self.torchgen / "packaged" / "ATen" / "native" / "native_functions.yaml"
+
+    @property
+    def tags_yaml(self) -> Path:
+        return self.torchgen / "packaged" / "ATen" / "native" / "tags.yaml"
+
+    def digest(self) -> str:
+        """Hash of all that decides what torchgen answers."""
+        digest = hashlib.sha256(self.version.encode())
+        for path in (self.native_yaml, self.tags_yaml, *sorted(self.torchgen.rglob("*.py"))):
+            digest.update(path.relative_to(self.torchgen).as_posix().encode() + b"\0")
+            try:
+                digest.update(path.read_bytes())
+            except OSError as error:
+                raise OpgenError(
+                    f"cannot read {path}: {error.strerror}", hint="reinstall PyTorch: its wheel carries this file"
+                ) from None
+        return digest.hexdigest()
+
+
+def find_torch() -> TorchInstall:
+    """The PyTorch that `import torch` would load. Raises OpgenError where there is none."""
+    torch = _package_folder("torch")
+    # An unpacked wheel may stand on the path next to another torchgen; they must belong together.
+    beside = torch.parent / "torchgen"
+    torchgen = beside if beside.is_dir() else _package_folder("torchgen")
+    try:
+        text = (torch / "version.py").read_text(encoding="utf-8")
+    except OSError as error:
+        raise OpgenError(f"cannot read {torch / 'version.py'}: {error.strerror}") from None
+    match = re.search(r"^__version__\s*=\s*['\"]([^'\"]+)['\"]", text, re.MULTILINE)
+    if match is None:
+        raise OpgenError(f"{torch / 'version.py'} states no version", hint="reinstall PyTorch")
+    return TorchInstall(match[1], torch, torchgen)
+
+
+def _package_folder(name: str) -> Path:
+    try:
+        spec = importlib.util.find_spec(name)
+    except (ImportError, ValueError):
+        spec = None
+    locations = list(spec.submodule_search_locations or ()) if spec is not None else []
+    if not locations:
+        raise OpgenError(
+            f"package '{name}' is not installed",
+            hint="install PyTorch (pip install torch); its wheel carries torchgen, which is not the PyPI project of that name",
+        )
+    return Path(locations[0])
+
+
+@dataclass(frozen=True)
+class Upstream:
+    """What native_functions.yaml says, by operator name as users write it (`add.Tensor`)."""
+
+    torch_version: str
+    digest: str
+    functions: Mapping[str, NativeFunction]
+    """Every overload, the ones that torchgen generates (`autogen`) included."""
+    groups: Mapping[str, NativeFunctionsGroup]
+    """For overloads that belong to a functional / in-place / out group: that group."""
+    indices: Mapping[str, BackendIndex]
+    """Dispatch key name -> kernels."""
+    tags: frozenset[str]
+
+    def kernel(self, op: str, key: str) -> BackendMetadata | None:
+        """The kernel that upstream's dispatch table gives `op` for `key`; structured delegates have none of their own."""
+        index = self.indices.get(key)
+        return index.get_kernel(self.functions[op]) if index is not None else None
+
+    def kernels(self, op: str) -> dict[str, BackendMetadata]:
+        """All rows of `op`'s dispatch table, by key name, in upstream's order of keys."""
+        rows = ((key, self.kernel(op, key)) for key in self.indices)
+        return {key: metadata for key, metadata in rows if metadata is not None}
+
+    def structured_group(self, op: str) -> NativeFunctionsGroup | None:
+        """The group of a structured overload (out, or one that delegates to it), None for all others."""
+        group = self.groups.get(op)
+        return group if group is not None and group.structured else None
+
+    def is_generated(self, op: str) -> bool:
+        """Whether the overload stands in no YAML but was made by torchgen from another one."""
+        return "generated" in self.functions[op].tags
+
+    @cached_property
+    def meta_bases(self) -> frozenset[str]:
+        """Base classes that upstream's own meta classes name in `structured_inherits`."""
+        bases = (f.structured_inherits for f in self.functions.values())
+        return frozenset(base for base in bases if base is not None)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """All overload names, sorted; what a misspelt name is compared with."""
+        return tuple(sorted(self.functions))
+
+
+def load_upstream(install: TorchInstall | None = None) -> Upstream:
+    """The catalogue of the installed PyTorch, from the cache where nothing it depends on has changed."""
+    install = install or find_torch()
+    digest = install.digest()
+    key = f"{_CACHE_FORMAT}-{sys.version_info[0]}.{sys.version_info[1]}-{digest}"
+    with _paused_gc(), _importable(install):
+        cached = cache.load(_CACHE_NAME, key)
+        if isinstance(cached, Upstream):
+            return cached
+        upstream = _parse(install, digest)
+        cache.store(_CACHE_NAME, key, upstream)
+        return upstream
+
+
+def _parse(install: TorchInstall, digest: str) -> Upstream:
+    from torchgen.gen import get_grouped_native_functions, parse_native_yaml, parse_tags_yaml
+    from torchgen.model import NativeFunctionsGroup
+
+    parsed = parse_native_yaml(str(install.native_yaml), str(install.tags_yaml))
+    groups: dict[str, NativeFunctionsGroup] = {}
+    for group in get_grouped_native_functions(parsed.native_functions):
+        if isinstance(group, NativeFunctionsGroup):
+            groups.update((str(f.func.name), group) for f in group.functions())
+    return Upstream(
+        torch_version=install.version,
+        digest=digest,
+        functions={str(f.func.name): f for f in parsed.native_functions},
+        groups=groups,
+        indices={str(key): index for key, index in parsed.backend_indices.items()},
+        tags=frozenset(parse_tags_yaml(str(install.tags_yaml))),
+    )
+
+
+@contextmanager
+def _paused_gc() -> Iterator[None]:
+    """A hundred thousand small objects come to stay; collecting in between only costs time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+@contextmanager
+def _importable(install: TorchInstall) -> Iterator[None]:
+    """Make `import torchgen` find the torchgen that belongs to `install`."""
+    folder = str(install.torchgen.parent)
+    loaded = sys.modules.get("torchgen")
+    if loaded is not None or folder in sys.path:
+        yield
+        return
+    sys.path.insert(0, folder)
+    try:
+        yield
+    finally:
+        sys.path.remove(folder)
