@@ -1,0 +1,101 @@
+"""What operators do: which ran on the CPU, and which kernel family served the others."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import lru_cache
+
+from torch_musa import _backend
+
+_C = _backend.extension()
+
+CPU_FALLBACK = "cpu_fallback"
+COMPOSITE = "composite"
+
+
+def fallback_counts() -> dict[str, int]:
+    """Calls that ran on the CPU since the start or the last reset, by operator ("sinc.out")."""
+    return dict(_C._fallback_counts())
+
+
+def reset_fallback_counts() -> None:
+    """Lets fallback_counts start again from nothing."""
+    _C._reset_fallback_counts()
+
+
+@lru_cache(maxsize=1)
+def op_table() -> Mapping[str, Mapping[str, str]]:
+    """The registered operators of this build: overload name -> its kind, form and family."""
+    table: Mapping[str, Mapping[str, str]] = json.loads(_backend.build().op_table.read_text())
+    return table
+
+
+class OpCounts(Mapping[str, int]):
+    """Calls by operator, as `count_ops` counted them.
+
+    An operator made of others ("linear") is counted, and so are those it is made of.
+    """
+
+    def __init__(self) -> None:
+        self._calls: Counter[str] = Counter()
+        self._on_cpu: Counter[str] = Counter()
+
+    def __getitem__(self, op: str) -> int:
+        return self._calls[op]
+
+    def __contains__(self, op: object) -> bool:
+        return op in self._calls
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._calls)
+
+    def __len__(self) -> int:
+        return len(self._calls)
+
+    def __repr__(self) -> str:
+        return f"OpCounts({dict(self._calls)})"
+
+    def family(self, op: str) -> str:
+        """mudnn, ported, upstream (PyTorch's own code on our kernels or on none), cpu_fallback, or composite."""
+        if op in op_table():
+            return op_table()[op]["family"]
+        return CPU_FALLBACK if op in self._on_cpu else COMPOSITE
+
+    def by_family(self) -> dict[str, int]:
+        """Calls by kernel family, the busiest first."""
+        totals: Counter[str] = Counter()
+        for op, calls in self._calls.items():
+            totals[self.family(op)] += calls
+        return dict(totals.most_common())
+
+    def summary(self) -> str:
+        """One line: "mudnn 812, ported 240, upstream 96, composite 380; CPU fallback 0"."""
+        totals = self.by_family()
+        on_cpu = totals.pop(CPU_FALLBACK, 0)
+        families = ", ".join(f"{family} {calls}" for family, calls in totals.items())
+        return f"{families or 'no operators'}; CPU fallback {on_cpu}"
+
+
+@contextmanager
+def count_ops() -> Iterator[OpCounts]:
+    """Counts the operators that run on musa tensors inside the block, on every thread, by overload name.
+
+    The result is filled when the block ends.
+
+    >>> with torch.musa.count_ops() as counts:
+    ...     loss = model(x).sum()
+    >>> print(counts.summary())
+    """
+    counts = OpCounts()
+    calls_before = Counter(_C._op_counter_counts())
+    fallback_before = Counter(_C._fallback_counts())
+    _C._op_counter_start()
+    try:
+        yield counts
+    finally:
+        _C._op_counter_stop()
+        counts._calls.update(Counter(_C._op_counter_counts()) - calls_before)
+        counts._on_cpu.update(Counter(_C._fallback_counts()) - fallback_before)
