@@ -1,0 +1,154 @@
+"""A test case as data: arguments that can be made real on any device, again and again.
+
+A tensor argument is kept as its whole storage plus a geometry, because what lies between a view's elements is part of
+the test: a kernel that writes there is wrong, and a kernel that reads there as if the tensor were contiguous is too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from opgen.testing.overload import Overload
+
+
+@dataclass(frozen=True, eq=False)
+class TensorSpec:
+    """A tensor on no particular device.
+
+    ``base`` is the storage's content, a one-dimensional CPU tensor. ``on_cpu`` keeps the tensor on the CPU even when
+    the other arguments go to the device: a 0-dim CPU tensor may be mixed with device tensors.
+    """
+
+    base: Tensor
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int = 0
+    on_cpu: bool = False
+
+    @staticmethod
+    def of(tensor: Tensor, on_cpu: bool = False) -> TensorSpec:
+        """A contiguous spec with ``tensor``'s values."""
+        # clone() and reshape() rather than view(): the values may come from a conjugated or expanded tensor
+        base = tensor.detach().resolve_conj().resolve_neg().contiguous().clone().reshape(-1)
+        return TensorSpec(base, tuple(tensor.shape), torch.empty(tensor.shape).stride(), 0, on_cpu)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The element type."""
+        return self.base.dtype
+
+    @property
+    def value(self) -> Tensor:
+        """The tensor on the CPU. It shares ``base``: do not write to it."""
+        return self.base.as_strided(self.shape, self.strides, self.offset)
+
+    def __repr__(self) -> str:
+        name = str(self.dtype).removeprefix("torch.")
+        text = f"{name}{list(self.shape)}"
+        if self.strides != torch.empty(self.shape).stride():
+            text += f" strides={list(self.strides)}"
+        if self.offset:
+            text += f" offset={self.offset}"
+        if self.on_cpu:
+            text += " on_cpu"
+        if self.value.numel() <= 12:
+            text += f" {self.value.tolist()}"
+        return f"<{text}>"
+
+
+class DeviceHere:
+    """Stands for the device under test."""
+
+    def __repr__(self) -> str:
+        return "<device>"
+
+
+@dataclass(frozen=True)
+class StorageOf:
+    """Stands for the storage of a tensor."""
+
+    tensor: TensorSpec
+
+
+@dataclass(frozen=True)
+class SeededGenerator:
+    """Stands for a new generator on the device under test."""
+
+    seed: int
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """One call of an overload: the arguments by name, in schema order. Absent ones take their defaults."""
+
+    op: Overload
+    arguments: dict[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        arguments = ", ".join(f"{name}={value!r}" for name, value in self.arguments.items())
+        return f"{self.op.name}({arguments})"
+
+    def tensors(self) -> Iterator[tuple[str, TensorSpec]]:
+        """Every tensor once, with a path that names it: ``self``, ``tensors[1]``."""
+        seen: set[int] = set()
+        for name, value in self.arguments.items():
+            items = enumerate(value) if isinstance(value, list) else ((None, value),)
+            for position, item in items:
+                spec = item.tensor if isinstance(item, StorageOf) else item
+                if isinstance(spec, TensorSpec) and id(spec) not in seen:
+                    seen.add(id(spec))
+                    yield name if position is None else f"{name}[{position}]", spec
+
+
+@dataclass(frozen=True)
+class Live:
+    """A case made real on one device: what to call with, and the storages behind it to look at afterwards."""
+
+    positional: list[Any]
+    keywords: dict[str, Any]
+    tensors: dict[str, Tensor]
+    bases: dict[str, Tensor]
+
+
+def make_live(case: Case, device: str) -> Live:
+    """Builds fresh arguments on ``device``. A spec that occurs twice becomes one tensor, given twice."""
+    known: dict[int, Tensor] = {}
+    tensors: dict[str, Tensor] = {}
+    bases: dict[str, Tensor] = {}
+
+    def build(value: Any, path: str) -> Any:
+        if isinstance(value, TensorSpec):
+            if id(value) not in known:
+                bases[path] = value.base.clone() if value.on_cpu else value.base.clone().to(device)
+                known[id(value)] = bases[path].as_strided(value.shape, value.strides, value.offset)
+                tensors[path] = known[id(value)]
+            return known[id(value)]
+        if isinstance(value, StorageOf):
+            return build(value.tensor, path).untyped_storage()
+        if isinstance(value, DeviceHere):
+            return torch.device(device)
+        if isinstance(value, SeededGenerator):
+            return torch.Generator(device=device).manual_seed(value.seed)
+        if isinstance(value, list):
+            return [build(item, f"{path}[{position}]") for position, item in enumerate(value)]
+        return value
+
+    positional: list[Any] = []
+    keywords: dict[str, Any] = {}
+    for argument in case.op.arguments:
+        if argument.name in case.arguments:
+            live = build(case.arguments[argument.name], argument.name)
+            # once a defaulted argument has been left out, position no longer says which one is meant
+            if argument.keyword or len(positional) + len(keywords) != case.op.arguments.index(argument) or keywords:
+                keywords[argument.name] = live
+            else:
+                positional.append(live)
+    return Live(positional, keywords, tensors, bases)
+
+
+Reference = Callable[..., Any]

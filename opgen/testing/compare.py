@@ -1,0 +1,192 @@
+"""Compares what the device did with what the reference did on the CPU.
+
+Every check gives a sentence for a person; an empty list means that the two agree.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from opgen.testing.build import Domain
+from opgen.testing.case import Case
+from opgen.testing.run import Outcome, to_cpu
+
+# Units in the last place that two right kernels may differ by, elementwise.
+# float32, float64: a kernel chains a few device functions, each off by up to 4 ulp (CUDA C++ Programming Guide,
+#   "Mathematical Functions"; MUSA documents no bounds of its own), and a CPU's vectorised ones are off by up to 4 too.
+# float16, bfloat16: both sides compute in float32 and round once, so neighbours at most; 2 leaves room for a kernel
+#   that rounds an intermediate.
+_ULPS = {torch.float32: 16, torch.float64: 16, torch.float16: 2, torch.bfloat16: 2}
+# Operands are drawn from about [-4, 4], so cancellation leaves absolute errors of that many relative ones.
+_MAGNITUDE = 4.0
+
+
+def tolerance(dtype: torch.dtype, terms: int = 1) -> tuple[float, float]:
+    """(rtol, atol) for results of that dtype that add up ``terms`` numbers.
+
+    Rounding errors of a sum in a different order grow like the square root of its length (Higham, Accuracy and
+    Stability of Numerical Algorithms, 2nd ed., section 4.2). Integer and bool results must be equal.
+    """
+    real = {torch.complex64: torch.float32, torch.complex128: torch.float64}.get(dtype, dtype)
+    if real not in _ULPS:
+        return 0.0, 0.0
+    rtol = _ULPS[real] * torch.finfo(real).eps * math.sqrt(max(terms, 1))
+    return rtol, _MAGNITUDE * rtol
+
+
+def compare(case: Case, expected: Outcome, actual: Outcome, domain: Domain, device: str) -> list[str]:
+    """Everything that is wrong with ``actual``, given that both calls returned."""
+    problems = _compare_results(case, expected, actual, domain, device)
+    if not problems:
+        problems += _compare_aliasing(case, expected, actual, domain)
+        problems += _compare_storages(case, expected, actual, domain)
+    return problems
+
+
+def compare_errors(expected: Exception, actual: Exception | None) -> list[str]:
+    """The CPU refused the call: the device must refuse it with the same type of exception."""
+    if actual is None:
+        return [f"accepts what the CPU refuses with {_describe(expected)}"]
+    if type(actual) is not type(expected):
+        return [f"raises {_describe(actual)}, the CPU raises {_describe(expected)}"]
+    return []
+
+
+def terms_of(case: Case, domain: Domain) -> int:
+    """How many numbers one result element may add up: all that the largest argument has."""
+    if not domain.accumulates:
+        return 1
+    return max((spec.value.numel() for _, spec in case.tensors()), default=1)
+
+
+def _compare_results(case: Case, expected: Outcome, actual: Outcome, domain: Domain, device: str) -> list[str]:
+    if len(expected.results) != len(actual.results):
+        return [f"returns {len(actual.results)} results, the CPU returns {len(expected.results)}"]
+    problems: list[str] = []
+    for position, (wanted, got) in enumerate(zip(expected.results, actual.results, strict=True)):
+        name = f"result {position}" if len(expected.results) > 1 else "the result"
+        if isinstance(wanted, Tensor) and isinstance(got, Tensor):
+            problems += [f"{name} {text}" for text in _compare_form(case, wanted, got, domain, device)]
+        elif type(wanted) is not type(got):
+            problems.append(f"{name} is a {type(got).__name__}, on the CPU a {type(wanted).__name__}")
+    if problems or domain.undefined or domain.law:
+        return problems
+    wanted_values = [_value(result) for result in expected.results]
+    got_values = [_value(result) for result in actual.results]
+    if domain.normalize:
+        wanted_values = domain.normalize(case, wanted_values)
+        got_values = domain.normalize(case, got_values)
+    terms = terms_of(case, domain)
+    for position, (wanted, got) in enumerate(zip(wanted_values, got_values, strict=True)):
+        name = f"result {position}" if len(wanted_values) > 1 else "the result"
+        problems += [f"{name} {text}" for text in compare_values(wanted, got, terms)]
+    return problems
+
+
+def _compare_form(case: Case, wanted: Tensor, got: Tensor, domain: Domain, device: str) -> list[str]:
+    problems = []
+    home = device.partition(":")[0]
+    elsewhere = any(spec.on_cpu for _, spec in case.tensors()) and got.device.type == "cpu"
+    if got.device.type != home and not elsewhere:
+        problems.append(f"is on {got.device}, not on {home}")
+    if got.dtype != wanted.dtype:
+        problems.append(f"has dtype {got.dtype}, on the CPU {wanted.dtype}")
+    if got.shape != wanted.shape:
+        problems.append(f"has shape {list(got.shape)}, on the CPU {list(wanted.shape)}")
+    elif strides_promised(case, domain) and _meant_strides(got) != _meant_strides(wanted):
+        problems.append(f"has strides {got.stride()}, on the CPU {wanted.stride()} (sizes {list(got.shape)})")
+    if (got.is_conj(), got.is_neg()) != (wanted.is_conj(), wanted.is_neg()):
+        problems.append(f"has conj, neg bits {got.is_conj()}, {got.is_neg()}, on the CPU the other way round")
+    return problems
+
+
+def strides_promised(case: Case, domain: Domain) -> bool:
+    """Upstream promises the strides of what TensorIterator makes, of views, of what is written in place, of out=."""
+    return case.op.pointwise or domain.strides or domain.pointwise or any(case.op.returns)
+
+
+def _meant_strides(tensor: Tensor) -> Sequence[int]:
+    # the stride of a dim that is never stepped along means nothing
+    if tensor.numel() == 0:
+        return ()
+    return [stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True) if size > 1]
+
+
+def compare_values(wanted: Any, got: Any, terms: int = 1) -> list[str]:
+    """Differences beyond the tolerance of the dtype. nan equals nan."""
+    if not isinstance(wanted, Tensor):
+        wanted, got = torch.tensor(wanted), torch.tensor(got)
+    rtol, atol = tolerance(wanted.dtype, terms)
+    try:
+        torch.testing.assert_close(got, wanted, rtol=rtol, atol=atol, equal_nan=True, check_stride=False)
+    except AssertionError as difference:
+        text = str(difference).strip().replace("\n\n", "\n").replace("\n", "\n    ")
+        if wanted.numel() <= 16:
+            text += f"\n    got      {got.tolist()}\n    expected {wanted.tolist()}"
+        return [f"has wrong values: {text}"]
+    return []
+
+
+def _compare_aliasing(case: Case, expected: Outcome, actual: Outcome, domain: Domain) -> list[str]:
+    problems = []
+    for position, (wanted, got) in enumerate(zip(expected.results, actual.results, strict=True)):
+        if not (isinstance(wanted, Tensor) and isinstance(got, Tensor)):
+            continue
+        for path in expected.live.tensors:
+            argument, same = actual.live.tensors[path], expected.live.tensors[path]
+            if (got is argument) != (wanted is same):
+                verb = "is not" if wanted is same else "is"
+                problems.append(f"result {position} {verb} the tensor {path!r} itself")
+            shares, should = _shares(got, argument), _shares(wanted, same)
+            if shares != should:
+                verb = "does not share" if should else "shares"
+                problems.append(f"result {position} {verb} the storage of {path!r}")
+            elif should and got.numel() and got.storage_offset() != wanted.storage_offset():
+                problems.append(f"result {position} starts at {got.storage_offset()} of {path!r}'s storage")
+    return problems
+
+
+def _shares(a: Tensor, b: Tensor) -> bool:
+    # the storage's identity and not its address, which is null for every empty one
+    return bool(a.untyped_storage()._cdata == b.untyped_storage()._cdata)
+
+
+def written_paths(case: Case, domain: Domain) -> set[str]:
+    """Names of the arguments that the call may write."""
+    return {argument.name for argument in case.op.arguments if argument.written} | domain.mutates
+
+
+def _compare_storages(case: Case, expected: Outcome, actual: Outcome, domain: Domain) -> list[str]:
+    """Written storages hold the same as on the CPU, between a view's elements too; the others hold what they held."""
+    problems = []
+    written = written_paths(case, domain)
+    terms = terms_of(case, domain)
+    for path, spec in case.tensors():
+        after = to_cpu(actual.live.bases[path])
+        if path.partition("[")[0] not in written:
+            if not _same_bits(after, spec.base):
+                problems.append(f"changes its input {path!r}")
+        elif not (domain.undefined or domain.law) and actual.live.tensors[path].shape == spec.shape:
+            problems += [
+                f"leaves the storage of {path!r} different: {text}"
+                for text in compare_values(expected.live.bases[path], after, terms)
+            ]
+    return problems
+
+
+def _same_bits(a: Tensor, b: Tensor) -> bool:
+    return bool(torch.equal(a.view(torch.uint8), b.view(torch.uint8)))
+
+
+def _value(result: Any) -> Any:
+    return to_cpu(result) if isinstance(result, Tensor) else result
+
+
+def _describe(error: Exception) -> str:
+    first = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {first[0] if first else ''}"

@@ -1,0 +1,111 @@
+"""Matrix products and linear algebra."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from opgen.testing.build import Build, Domain
+from opgen.testing.tensors import FLOATING, Numbers, broadcastable
+
+_SMALL = Numbers(-2, 2)
+
+
+def _size(build: Build) -> int:
+    return 0 if build.maybe(16) else build.pick(2, 3, 1, 5, 4, 8, 17)
+
+
+def _prepare_product(build: Build) -> dict[str, Any]:
+    """Every argument name of the family at once: m x k times k x n, batches of b, an addend that broadcasts."""
+    b, m, k, n = (_size(build) for _ in range(4))
+    root = build.op.root
+    batched = root in {"bmm", "baddbmm", "addbmm"}
+    left: tuple[int, ...] = (b, m, k) if batched else (m, k)
+    right: tuple[int, ...] = (b, k, n) if batched else (k, n)
+    out: tuple[int, ...] = (b, m, n) if root == "baddbmm" else (m, n)
+    if root in {"mv", "addmv"}:
+        right, out = (k,), (m,)
+    if root in {"dot", "vdot"}:
+        left, right = (k,), (k,)
+    if root in {"ger", "outer", "addr"}:
+        left, right = (m,), (n,)
+    names = [a.name for a in build.op.inputs if a.tensor]
+    operands = names[-2:]
+    made: dict[str, Any] = {operands[0]: build.tensor(left), operands[1]: build.tensor(right)}
+    if len(names) == 3:
+        made[names[0]] = build.tensor(out if build.op.inplace else broadcastable(build.source, out))
+    return made
+
+
+def _prepare_matmul(build: Build) -> dict[str, Any]:
+    """torch.matmul's own broadcasting: ranks 1 to 4, batch dims that broadcast."""
+    m, k, n = (_size(build) for _ in range(3))
+    batch = (2, 3)[: build.size(0, 2)]
+    left = (k,) if build.maybe(5) else (*broadcastable(build.source, batch), m, k)
+    right = (k,) if build.maybe(5) else (*broadcastable(build.source, batch), k, n)
+    return {"self": build.tensor(left), "other": build.tensor(right)}
+
+
+def _prepare_linear(build: Build) -> dict[str, Any]:
+    k, n = _size(build), _size(build)
+    batch = (2, 3)[: build.size(0, 2)]
+    made: dict[str, Any] = {"input": build.tensor((*batch, k)), "weight": build.tensor((n, k))}
+    made["bias"] = build.pick(None, build.tensor((n,)))
+    return made
+
+
+def _prepare_linear_backward(build: Build) -> dict[str, Any]:
+    k, n = _size(build), _size(build)
+    batch = (2, 3)[: build.size(0, 2)]
+    return {
+        "self": build.tensor((*batch, k)),
+        "grad_output": build.tensor((*batch, n)),
+        "weight": build.tensor((n, k)),
+    }
+
+
+def _square(build: Build) -> torch.Tensor:
+    """Well-conditioned square matrices: dominated by their diagonal."""
+    n = build.pick(2, 3, 1, 4)
+    batch = build.pick((), (2,), (2, 3))
+    noise = build.tensor((*batch, n, n), of=Numbers(-0.5, 0.5)).value
+    return noise + 4 * torch.eye(n, dtype=build.dtype)
+
+
+def _prepare_square(build: Build) -> dict[str, Any]:
+    matrix = _square(build)
+    name = build.op.inputs[0].name
+    return {name: build.lay_out(matrix)}
+
+
+def _prepare_definite(build: Build) -> dict[str, Any]:
+    matrix = _square(build)
+    return {build.op.inputs[0].name: build.lay_out(matrix @ matrix.mH)}
+
+
+def _prepare_solve(build: Build) -> dict[str, Any]:
+    matrix = _square(build)
+    rows = (*matrix.shape[:-1], build.pick(1, 2, 3))
+    return {"A": build.lay_out(matrix), "B": build.tensor(rows), "left": True, "self": build.lay_out(matrix)}
+
+
+_PRODUCT = Domain(prepare=_prepare_product, numbers=_SMALL, accumulates=True)
+_DECOMPOSED = (torch.float32, torch.float64, torch.complex64, torch.complex128)
+
+TABLE = {
+    "mm bmm mv dot vdot ger outer addmm addmv addr baddbmm addbmm": _PRODUCT,
+    "_addmm_activation": replace(_PRODUCT, dtypes=FLOATING),
+    "matmul": Domain(prepare=_prepare_matmul, numbers=_SMALL, accumulates=True),
+    "linear": Domain(prepare=_prepare_linear, numbers=_SMALL, accumulates=True),
+    "linear_backward": Domain(prepare=_prepare_linear_backward, numbers=_SMALL, accumulates=True),
+    "linalg_inv_ex _linalg_det _linalg_slogdet linalg_lu_factor_ex": Domain(
+        prepare=_prepare_square, dtypes=_DECOMPOSED, accumulates=True
+    ),
+    "cholesky linalg_cholesky_ex cholesky_inverse": Domain(
+        prepare=_prepare_definite, dtypes=_DECOMPOSED, accumulates=True
+    ),
+    "_linalg_solve_ex linalg_solve_triangular": Domain(prepare=_prepare_solve, dtypes=_DECOMPOSED, accumulates=True),
+    "linalg_cross": Domain(ranks=(1, 3)),
+}

@@ -1,0 +1,450 @@
+"""Layers of neural networks and their backward operators, whose inputs come from a forward pass on the CPU."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from opgen.testing.build import Build, Domain
+from opgen.testing.case import TensorSpec
+from opgen.testing.rules import index_tensor, one_of, real_dtype
+from opgen.testing.tensors import FLOATING, Numbers
+
+aten = torch.ops.aten
+Arguments = dict[str, Any]
+_SMALL = Numbers(-2, 2)
+
+
+# convolution
+
+
+def _prepare_convolution(build: Build) -> Arguments:
+    """One to three spatial dims, groups, strides, dilations, transposed; kernels that fit into the padded input."""
+    spatial = build.pick(2, 2, 1, 3)
+    transposed = build.maybe(4)
+    groups = build.pick(1, 1, 2, 3)
+    depthwise = groups > 1 and build.flag()
+    per_group_in, per_group_out = (1 if depthwise else build.size(1, 3)), build.size(1, 3)
+    channels_in, channels_out = groups * per_group_in, groups * per_group_out
+    kernel = [build.size(1, 3) for _ in range(spatial)]
+    stride = [build.size(1, 2) for _ in range(spatial)]
+    padding = [build.size(0, 2) for _ in range(spatial)]
+    dilation = [build.size(1, 2) for _ in range(spatial)]
+    extents = [d * (k - 1) + 1 + build.size(0, 3) for d, k in zip(dilation, kernel, strict=True)]
+    output_padding = [0] * spatial
+    if transposed:
+        output_padding = [build.size(0, max(s, d) - 1) for s, d in zip(stride, dilation, strict=True)]
+        padding = [min(p, (d * (k - 1)) // 2) for p, d, k in zip(padding, dilation, kernel, strict=True)]
+    batch = 0 if build.maybe(20) else build.size(1, 2)
+    weight_shape = [channels_in, per_group_out] if transposed else [channels_out, per_group_in]
+    made: Arguments = {
+        "input": build.tensor((batch, channels_in, *extents), of=_SMALL),
+        "weight": build.tensor((*weight_shape, *kernel), of=_SMALL),
+        "bias": build.tensor((channels_out,)) if build.flag() else None,
+        "stride": stride,
+        "padding": padding,
+        "dilation": dilation,
+        "transposed": transposed,
+        "output_padding": output_padding,
+        "groups": groups,
+    }
+    return made
+
+
+def _prepare_convolution_backward(build: Build) -> Arguments:
+    made = _prepare_convolution(build)
+    arguments = (made[name] for name in ("stride", "padding", "dilation", "transposed", "output_padding", "groups"))
+    output = aten.convolution(made["input"].value, made["weight"].value, None, *arguments)
+    made["grad_output"] = build.tensor(output.shape, of=_SMALL)
+    made["bias_sizes"] = [output.shape[1]]
+    made["output_mask"] = _output_mask(build)
+    return made
+
+
+def _output_mask(build: Build) -> list[bool]:
+    return [not build.maybe(5), not build.maybe(5), not build.maybe(5)]
+
+
+def convolution_backward(
+    grad_output: Tensor, input: Tensor, weight: Tensor, *geometry: Any, output_mask: Any = None, **rest: Any
+) -> Any:
+    """aten::convolution_backward with the arguments of convolution_backward_overrideable, which has no bias sizes."""
+    if output_mask is None:
+        *geometry, output_mask = geometry  # type: ignore[assignment]
+    return aten.convolution_backward(grad_output, input, weight, [grad_output.shape[1]], *geometry, output_mask, **rest)
+
+
+# normalisation
+
+
+def _prepare_batch_norm(build: Build) -> Arguments:
+    channels = build.size(1, 4)
+    shape = (build.size(2, 4), channels, *(build.size(1, 4) for _ in range(build.pick(2, 0, 1, 3))))
+    # without running statistics there is nothing but the batch to normalise by
+    training = build.flag() or (build.op.find("running_mean") is None)
+    tracked = not training or build.flag()
+    affine = build.pick(True, True, False)
+    # the CPU's kernel takes half-precision inputs with parameters in float32, as autocast does
+    parameter = torch.float32 if build.dtype in (torch.float16, torch.bfloat16) and build.flag() else build.dtype
+    positive = Numbers(0.5, 2)
+    return {
+        "input": build.tensor(shape),
+        "weight": build.tensor((channels,), parameter) if affine else None,
+        "bias": build.tensor((channels,), parameter) if affine else None,
+        "running_mean": TensorSpec.of(build.tensor((channels,), parameter).value) if tracked else None,
+        "running_var": TensorSpec.of(build.tensor((channels,), parameter, positive).value) if tracked else None,
+        "training": training,
+        "momentum": 0.1,
+        "eps": 1e-3,
+    }
+
+
+def _prepare_batch_norm_backward(build: Build) -> Arguments:
+    made = _prepare_batch_norm(build)
+    tensors = {name: spec.value.clone() if isinstance(spec, TensorSpec) else spec for name, spec in made.items()}
+    _, mean, invstd = aten.native_batch_norm(*tensors.values())
+    return {
+        **made,
+        "grad_out": build.tensor(made["input"].shape),
+        "save_mean": TensorSpec.of(mean),
+        "save_invstd": TensorSpec.of(invstd),
+        "train": made["training"],
+        "update": made["training"],
+        "save_var": TensorSpec.of(invstd),
+        "reserve": TensorSpec.of(torch.empty(0, dtype=torch.uint8)),
+        "output_mask": _output_mask(build),
+    }
+
+
+def _prepare_updated_backward(build: Build) -> Arguments:
+    """batch_norm_backward insists on a weight."""
+    made = _prepare_batch_norm_backward(build)
+    channels = made["input"].shape[1]
+    return {**made, "weight": made["weight"] or build.tensor((channels,), made["save_mean"].dtype)}
+
+
+def _prepare_batch_norm_update(build: Build) -> Arguments:
+    """Always training, always with running statistics."""
+    made = _prepare_batch_norm(build)
+    for name, of in (("running_mean", _SMALL), ("running_var", Numbers(0.5, 2))):
+        made[name] = TensorSpec.of(build.tensor((made["input"].shape[1],), made["input"].dtype, of).value)
+    return made
+
+
+def _prepare_layer_norm(build: Build) -> Arguments:
+    count = build.size(1, len(build.shape))
+    normalized = list(build.shape[-count:])
+    affine = build.pick(True, True, False)
+    return {
+        "input": build.tensor(build.shape),
+        "normalized_shape": normalized,
+        "weight": build.tensor(normalized) if affine else None,
+        "bias": build.tensor(normalized) if affine else None,
+        "eps": 1e-3,
+    }
+
+
+def _prepare_layer_norm_backward(build: Build) -> Arguments:
+    made = _prepare_layer_norm(build)
+    x = made["input"].value
+    _, mean, rstd = aten.native_layer_norm(x, made["normalized_shape"], None, None, made["eps"])
+    return {
+        **made,
+        "grad_out": build.tensor(build.shape),
+        "mean": TensorSpec.of(mean),
+        "rstd": TensorSpec.of(rstd),
+        "output_mask": _output_mask(build),
+    }
+
+
+def _prepare_group_norm(build: Build) -> Arguments:
+    groups, per_group = build.size(1, 3), build.size(1, 3)
+    spatial = [build.size(1, 4) for _ in range(build.size(0, 2))]
+    batch, channels = build.size(1, 3), groups * per_group
+    affine = build.pick(True, True, False)
+    return {
+        "input": build.tensor((batch, channels, *spatial)),
+        "weight": build.tensor((channels,)) if affine else None,
+        "bias": build.tensor((channels,)) if affine else None,
+        "N": batch,
+        "C": channels,
+        "HxW": math.prod(spatial),
+        "group": groups,
+        "eps": 1e-3,
+    }
+
+
+def _prepare_group_norm_backward(build: Build) -> Arguments:
+    made = _prepare_group_norm(build)
+    x = made["input"].value.contiguous()
+    _, mean, rstd = aten.native_group_norm(x, None, None, made["N"], made["C"], made["HxW"], made["group"], made["eps"])
+    made["input"] = TensorSpec.of(x)
+    return {
+        **made,
+        "grad_out": TensorSpec.of(build.tensor(x.shape).value),
+        "mean": TensorSpec.of(mean),
+        "rstd": TensorSpec.of(rstd),
+        "output_mask": _output_mask(build),
+    }
+
+
+# pooling and resampling
+
+
+def _image(build: Build, spatial: int, least: int = 3, batched: bool = True) -> TensorSpec:
+    sizes = [build.size(least, least + 4) for _ in range(spatial)]
+    batch = [build.size(1, 2)] if batched and not build.maybe(4) else []
+    return build.tensor((*batch, build.size(1, 3), *sizes))
+
+
+def _spatial_dims(build: Build) -> int:
+    return next((dims for dims in (1, 2, 3) if f"{dims}d" in build.op.base), 2)
+
+
+def _prepare_pool(build: Build) -> Arguments:
+    dims = _spatial_dims(build)
+    kernel = [build.size(1, 3) for _ in range(dims)]
+    made: Arguments = {
+        "self": _image(build, dims, least=5),
+        "kernel_size": kernel,
+        "stride": build.pick([], [build.size(1, 3) for _ in range(dims)]),
+        "padding": [build.size(0, k // 2) for k in kernel],
+        "ceil_mode": build.flag(),
+    }
+    if "max_pool" in build.op.base:
+        made["dilation"] = [build.size(1, 2) for _ in range(dims)]
+    else:
+        made["count_include_pad"] = build.flag()
+        made["divisor_override"] = build.pick(None, 2)
+    return made
+
+
+def _prepare_max_pool_backward(build: Build) -> Arguments:
+    made = _prepare_pool(build)
+    forward = getattr(aten, build.op.root.removesuffix("_backward"))
+    geometry = [made[name] for name in ("kernel_size", "stride", "padding", "dilation", "ceil_mode")]
+    output, indices = forward(made["self"].value, *geometry)
+    return {**made, "grad_output": build.tensor(output.shape), "indices": build.lay_out(indices)}
+
+
+def _prepare_avg_pool_backward(build: Build) -> Arguments:
+    made = _prepare_pool(build)
+    names = ("kernel_size", "stride", "padding", "ceil_mode", "count_include_pad", "divisor_override")
+    forward = getattr(aten, build.op.root.removesuffix("_backward"))
+    output = forward(made["self"].value, *[made[name] for name in names])
+    return {**made, "grad_output": build.tensor(output.shape)}
+
+
+def _prepare_adaptive_pool(build: Build) -> Arguments:
+    dims = _spatial_dims(build)
+    return {"self": _image(build, dims), "output_size": [build.size(1, 4) for _ in range(dims)]}
+
+
+def _prepare_adaptive_pool_backward(build: Build) -> Arguments:
+    made = _prepare_adaptive_pool(build)
+    forward = getattr(aten, build.op.root.removesuffix("_backward"))
+    result = forward(made["self"].value, made["output_size"])
+    if isinstance(result, tuple):
+        output, indices = result
+        return {**made, "grad_output": build.tensor(output.shape), "indices": build.lay_out(indices)}
+    return {**made, "grad_output": build.tensor(result.shape)}
+
+
+def _prepare_upsample(build: Build) -> Arguments:
+    """Sizes for the forward and the backward operator; a scale only where it agrees with the sizes."""
+    dims = _spatial_dims(build)
+    x = build.tensor((build.size(1, 2), build.size(1, 3), *(build.size(2, 5) for _ in range(dims))))
+    factor = build.pick(2, 1, 3)
+    output = [factor * size for size in x.shape[2:]] if build.flag() else [build.size(1, 8) for _ in range(dims)]
+    return {
+        "self": x,
+        "input": x,
+        "output_size": output,
+        "grad_output": build.tensor((*x.shape[:2], *output)),
+        "input_size": list(x.shape),
+        "align_corners": build.flag(),
+        "scales": None,
+        "scales_d": None,
+        "scales_h": None,
+        "scales_w": None,
+        "scale_factors": None,
+    }
+
+
+def _prepare_edge_padding(build: Build) -> Arguments:
+    dims = _spatial_dims(build)
+    x = _image(build, dims)
+    pads = [build.size(0, 2) for _ in range(2 * dims)]
+    made: Arguments = {"self": x, "padding": pads}
+    if build.op.find("grad_output"):
+        forward = getattr(aten, build.op.root.removesuffix("_backward"))
+        made["grad_output"] = build.tensor(forward(x.value.double(), pads).shape)
+    return made
+
+
+def _prepare_fold(build: Build) -> Arguments:
+    kernel = [build.size(1, 3) for _ in range(2)]
+    dilation = [build.size(1, 2) for _ in range(2)]
+    padding = [build.size(0, 1) for _ in range(2)]
+    stride = [build.size(1, 2) for _ in range(2)]
+    x = build.tensor((build.size(1, 2), build.size(1, 2), build.size(5, 7), build.size(5, 7)))
+    geometry = {"kernel_size": kernel, "dilation": dilation, "padding": padding, "stride": stride}
+    if build.op.root == "col2im":
+        columns = aten.im2col(x.value.float(), kernel, dilation, padding, stride)
+        return {"self": build.tensor(columns.shape), "output_size": list(x.shape[2:]), **geometry}
+    return {"self": x, **geometry}
+
+
+def _prepare_grid(build: Build) -> Arguments:
+    dims = _spatial_dims(build) if "sampler" in build.op.base else 2
+    batch, channels = build.size(1, 2), build.size(1, 2)
+    x = build.tensor((batch, channels, *(build.size(2, 4) for _ in range(dims))))
+    sizes = [build.size(1, 3) for _ in range(dims)]
+    return {
+        "input": x,
+        "grid": build.tensor((batch, *sizes, dims), of=Numbers(-1.25, 1.25)),
+        "grad_output": build.tensor((batch, channels, *sizes)),
+        "interpolation_mode": build.pick(0, 1),
+        "padding_mode": build.size(0, 2),
+        "align_corners": build.flag(),
+        "output_mask": [True, True],
+    }
+
+
+# losses
+
+
+def _prepare_nll(build: Build) -> Arguments:
+    dtype = real_dtype(build.dtype)
+    classes = build.size(2, 5)
+    image = "2d" in build.op.base
+    batch = build.size(1, 4)
+    places = (batch, build.size(1, 3), build.size(1, 3)) if image else ((batch,) if not build.maybe(5) else ())
+    shape = (batch, classes, *places[1:]) if places else (classes,)
+    reduction = build.size(0, 2)
+    ignore = build.pick(-100, 1)
+    target = index_tensor(build, places, classes)
+    weight = build.tensor((classes,), dtype, Numbers(0.5, 2)) if build.flag() else None
+    x = build.tensor(shape, dtype)
+    made: Arguments = {"self": x, "target": target, "weight": weight, "reduction": reduction, "ignore_index": ignore}
+    if build.op.find("grad_output"):
+        forward = getattr(aten, build.op.root.removesuffix("_backward") + "_forward")
+        output, total = forward(x.value, target.value, weight and weight.value, reduction, ignore)
+        made["grad_output"] = build.tensor(output.shape, dtype)
+        made["total_weight"] = TensorSpec.of(total)
+    return made
+
+
+def _prepare_glu(build: Build) -> Arguments:
+    dim = build.dim(len(build.shape))
+    half = list(build.shape)
+    whole = list(build.shape)
+    whole[dim] *= 2
+    return {"self": build.tensor(whole), "grad_output": build.tensor(half), "dim": dim}
+
+
+# attention, optimizers
+
+
+def _prepare_optimizer(build: Build) -> Arguments:
+    """Lists of parameters with their state, as the fused optimizers take them."""
+    count = build.size(1, 3)
+    shapes = [tuple(build.size(1, 4) for _ in range(build.size(0, 2))) for _ in range(count)]
+
+    def state(of: Numbers = _SMALL) -> list[TensorSpec]:
+        return [TensorSpec.of(build.tensor(shape, of=of).value) for shape in shapes]
+
+    positive = Numbers(0.5, 2)
+    amsgrad = build.flag() and build.op.find("max_exp_avg_sqs") is not None
+    steps = [TensorSpec.of(torch.tensor(float(build.size(1, 9)))) for _ in range(count)]
+    momentum = build.pick(0.0, 0.5)
+    return {
+        "self": state(),
+        "grads": state(),
+        "exp_avgs": state(),
+        "exp_avg_sqs": state(positive),
+        "max_exp_avg_sqs": state(positive) if amsgrad else [],
+        "state_sums": state(positive),
+        "state_steps": steps,
+        "momentum_buffer_list": state() if momentum else [],
+        "lr": 0.125 if (lr := build.op.find("lr")) is None or not lr.tensor else TensorSpec.of(torch.tensor(0.125)),
+        "beta1": 0.5,
+        "beta2": 0.75,
+        "weight_decay": build.pick(0.0, 0.25),
+        "eps": 1e-3,
+        "momentum": momentum,
+        "dampening": 0.0,
+        "lr_decay": 0.0,
+        "amsgrad": amsgrad,
+        "nesterov": False,
+        "maximize": build.flag(),
+        "is_first_step": False,
+        "grad_scale": None,
+        "found_inf": None,
+    }
+
+
+_RUNNING = frozenset({"running_mean", "running_var"})
+
+
+def _layer(prepare: Any, **rest: Any) -> Domain:
+    return Domain(prepare=prepare, numbers=_SMALL, accumulates=True, dtypes=FLOATING, **rest)
+
+
+TABLE = {
+    "convolution_overrideable": Domain(
+        prepare=_prepare_convolution,
+        numbers=_SMALL,
+        accumulates=True,
+        dtypes=FLOATING,
+        reference=aten.convolution.default,
+    ),
+    "convolution _convolution convolution_backward": Domain(
+        prepare=lambda b: _prepare_convolution_backward(b) if b.op.find("grad_output") else _prepare_convolution(b),
+        numbers=_SMALL,
+        accumulates=True,
+        dtypes=FLOATING,
+    ),
+    "convolution_backward_overrideable": _layer(_prepare_convolution_backward, reference=convolution_backward),
+    "native_batch_norm _native_batch_norm_legit batch_norm": _layer(_prepare_batch_norm, mutates=_RUNNING),
+    "_batch_norm_with_update _batch_norm_with_update_functional": _layer(_prepare_batch_norm_update, mutates=_RUNNING),
+    "native_batch_norm_backward": _layer(_prepare_batch_norm_backward),
+    "batch_norm_backward": _layer(_prepare_updated_backward),
+    "native_layer_norm": _layer(_prepare_layer_norm, ranks=(1, 4), least_size=1),
+    "native_layer_norm_backward": _layer(_prepare_layer_norm_backward, ranks=(1, 4), least_size=1),
+    "native_group_norm": _layer(_prepare_group_norm),
+    "native_group_norm_backward": _layer(_prepare_group_norm_backward),
+    "max_pool2d_with_indices max_pool3d_with_indices avg_pool2d avg_pool3d": _layer(_prepare_pool),
+    "max_pool2d_with_indices_backward max_pool3d_with_indices_backward": _layer(_prepare_max_pool_backward),
+    "avg_pool2d_backward avg_pool3d_backward": _layer(_prepare_avg_pool_backward),
+    "_adaptive_avg_pool2d _adaptive_avg_pool3d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool2d "
+    "adaptive_max_pool3d": _layer(_prepare_adaptive_pool),
+    "_adaptive_avg_pool2d_backward _adaptive_avg_pool3d_backward adaptive_avg_pool3d_backward "
+    "adaptive_max_pool2d_backward adaptive_max_pool3d_backward": _layer(_prepare_adaptive_pool_backward),
+    "upsample_nearest1d upsample_nearest2d upsample_nearest3d _upsample_nearest_exact1d _upsample_nearest_exact2d "
+    "_upsample_nearest_exact3d upsample_linear1d upsample_bilinear2d upsample_bicubic2d upsample_trilinear3d "
+    "_upsample_bilinear2d_aa _upsample_bicubic2d_aa "
+    "upsample_nearest1d_backward upsample_nearest2d_backward upsample_nearest3d_backward "
+    "_upsample_nearest_exact1d_backward _upsample_nearest_exact2d_backward _upsample_nearest_exact3d_backward "
+    "upsample_linear1d_backward upsample_bilinear2d_backward upsample_bicubic2d_backward "
+    "upsample_trilinear3d_backward _upsample_bilinear2d_aa_backward _upsample_bicubic2d_aa_backward": _layer(
+        _prepare_upsample
+    ),
+    "reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d replication_pad3d "
+    "reflection_pad1d_backward reflection_pad2d_backward reflection_pad3d_backward replication_pad1d_backward "
+    "replication_pad2d_backward replication_pad3d_backward": _layer(_prepare_edge_padding),
+    "im2col col2im": _layer(_prepare_fold),
+    "grid_sampler_2d grid_sampler_3d grid_sampler_2d_backward grid_sampler_3d_backward": _layer(_prepare_grid),
+    "nll_loss_forward nll_loss2d_forward nll_loss_backward nll_loss2d_backward": _layer(_prepare_nll),
+    "glu glu_backward": _layer(_prepare_glu, ranks=(1, 3)),
+    "channel_shuffle pixel_shuffle": _layer(
+        lambda b: {"self": b.tensor((2, 4, 3, 3)), "groups": 2, "upscale_factor": 2}
+    ),
+    "_fused_adam _fused_adamw _fused_sgd _fused_adagrad": _layer(_prepare_optimizer),
+    "_weight_norm_interface": _layer(
+        lambda b: {"v": b.tensor((3, 4)), "g": b.tensor((3, 1)), "dim": one_of(0)(b, b.op.inputs[0])}
+    ),
+}
