@@ -1,0 +1,75 @@
+#include <torch_musa/ops/native_dropout_backward_native.h>
+#include <torch_musa/ops/native_dropout_native.h>
+
+#include <ATen/Context.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/ones_like.h>
+#include <ATen/ops/zeros_like.h>
+
+#include "kernels/mudnn/Layout.h"
+#include "torch_musa/csrc/aten/musa/MUSAGeneratorImpl.h"
+#include "torch_musa/csrc/aten/utils/Utils.h"
+#include "torch_musa/csrc/core/MUSAGuard.h"
+
+namespace at::musa {
+namespace {
+
+// Every element asks for one number.
+PhiloxState ReserveDraw(DeviceIndex device) {
+  auto* generator = at::get_generator_or_default<MUSAGeneratorImpl>(
+      std::nullopt, detail::getDefaultMUSAGenerator(device));
+  const std::lock_guard lock(generator->mutex_);
+  return generator->philox_musa_state(1);
+}
+
+}  // namespace
+
+std::tuple<Tensor, Tensor> NativeDropout(const Tensor& input, double p, std::optional<bool> train) {
+  TORCH_CHECK(p >= 0 && p <= 1, "dropout probability has to be between 0 and 1, but got ", p);
+  const c10::musa::MUSAGuard guard(input.device());
+  const TensorOptions mask_options = input.options().dtype(kBool);
+  if (input.numel() == 0) return {input, at::empty_like(input, mask_options)};
+  if (!train.value_or(true)) return {input.clone(), at::ones_like(input, mask_options)};
+  TORCH_CHECK(!isIntegralType(input.scalar_type(), /*includeBool=*/true),
+              "result type Float can't be cast to the desired output type ", input.scalar_type());
+  CheckFloatingType(input.scalar_type(), "native_dropout");
+  // 1 / (1 - p) has no value there.
+  if (p == 1) return {at::zeros_like(input), at::zeros_like(input, mask_options)};
+
+  const Tensor values = input.contiguous();
+  Tensor out = at::empty_like(values);
+  Tensor mask = at::empty_like(values, mask_options);
+  const PhiloxState state = ReserveDraw(input.get_device());
+
+  muTensor mt_out = DescribeDense(out), mt_mask = DescribeDense(mask);
+  ::musa::dnn::Dropout op;
+  CHECK_MUDNN_STATUS(op.SetP(p), "SetP");
+  CHECK_MUDNN_STATUS(op.SetScale(1 / (1 - p)), "SetScale");
+  CHECK_MUDNN_STATUS(op.SetSeed(state.seed), "SetSeed");
+  CHECK_MUDNN_STATUS(op.SetOffset(state.offset), "SetOffset");
+  CHECK_MUDNN_STATUS(op.RunDropout(GetMudnnHandle(), mt_out, DescribeDense(values), mt_mask),
+                     "Dropout");
+  return {out, mask};
+}
+
+Tensor NativeDropoutBackward(const Tensor& grad_output, const Tensor& mask, double scale) {
+  TORCH_CHECK(mask.scalar_type() == kBool, "Mask should be Bool Scalar Type", mask.scalar_type());
+  TORCH_CHECK(grad_output.sizes() == mask.sizes(),
+              "native_dropout_backward: grad_output has sizes ", grad_output.sizes(), " and mask ",
+              mask.sizes());
+  CheckFloatingType(grad_output.scalar_type(), "native_dropout_backward");
+  const c10::musa::MUSAGuard guard(grad_output.device());
+  const Tensor grad = grad_output.contiguous(), kept = mask.contiguous();
+  Tensor result = at::empty_like(grad);
+  if (result.numel() == 0) return result;
+
+  muTensor mt_result = DescribeDense(result);
+  ::musa::dnn::Dropout op;
+  CHECK_MUDNN_STATUS(op.SetScale(scale), "SetScale");
+  CHECK_MUDNN_STATUS(
+      op.RunDropoutBwd(GetMudnnHandle(), mt_result, DescribeDense(grad), DescribeDense(kept)),
+      "Dropout, gradient");
+  return result;
+}
+
+}  // namespace at::musa

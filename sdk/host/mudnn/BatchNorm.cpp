@@ -1,0 +1,157 @@
+#include "Internal.h"
+#include "mudnn_nn.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/native_batch_norm.h>
+#include <ATen/ops/native_batch_norm_backward.h>
+#include <ATen/ops/rsqrt.h>
+
+#include <tuple>
+
+namespace musa::dnn {
+
+using namespace internal;
+
+namespace {
+
+// The operand with the channels in dimension 1, whichever order its memory has.
+at::Tensor image(const Call& c, const Tensor& t) {
+  const at::Tensor alias = c.alias(t);
+  return format(t) == Tensor::Format::NHWC && rank(t) == 4 ? alias.permute({0, 3, 1, 2}) : alias;
+}
+
+void check_images(const Tensor& a, const Tensor& b) {
+  require(is_floating(type(a)), "type", Status::NOT_SUPPORTED);
+  require(rank(a) >= 2, "images have a batch and a channel dimension");
+  require(same_shape(a, b) && type(a) == type(b) && format(a) == format(b), "images must be alike");
+  require(contiguous(a) && contiguous(b), "images must be contiguous");
+}
+
+// One value per channel; undefined where the operand is absent.
+at::Tensor vector(const Call& c, const Tensor& t, const at::Tensor& image) {
+  if (absent(t)) return {};
+  require(numel(t) == image.size(1) && contiguous(t), "one value per channel is needed");
+  require(is_floating(type(t)), "type", Status::NOT_SUPPORTED);
+  return c.alias(t, {image.size(1)}, {1});
+}
+
+void store(const at::Tensor& to, const at::Tensor& from) {
+  if (to.defined()) to.copy_(from);
+}
+
+// Gradients of the normalized value with respect to the statistics, as if those were inputs.
+void store_statistics_gradients(const at::Tensor& dmean, const at::Tensor& dvar,
+                                const at::Tensor& x, const at::Tensor& dy, const at::Tensor& mean,
+                                const at::Tensor& invstd, const at::Tensor& gamma) {
+  if (!dmean.defined() && !dvar.defined()) return;
+  std::vector<int64_t> others, per_channel(x.dim(), 1);
+  for (int64_t d = 0; d < x.dim(); ++d) {
+    if (d != 1) others.push_back(d);
+  }
+  per_channel[1] = x.size(1);
+  const at::Tensor scale = gamma.defined() ? gamma * invstd : invstd;
+  store(dmean, -scale * dy.sum(others));
+  store(dvar, scale * invstd * invstd * -0.5 * (dy * (x - mean.view(per_channel))).sum(others));
+}
+
+}  // namespace
+
+Status BatchNorm::SetMode(Mode mode) {
+  mode_ = mode;
+  return Status::SUCCESS;
+}
+
+Status BatchNorm::SetEpsilon(double epsilon) {
+  epsilon_ = epsilon;
+  return Status::SUCCESS;
+}
+
+Status BatchNorm::SetTraining(bool training) {
+  training_ = training;
+  return Status::SUCCESS;
+}
+
+Status BatchNorm::RunPure(Handle& h, Tensor& out, const Tensor& in, const Tensor& mean,
+                          const Tensor& var, const Tensor& w, const Tensor& b) const {
+  return Call(h, Class::BATCH_NORM, "BatchNorm::RunPure")
+      .out("out", out)
+      .in("in", in)
+      .in("mean", mean)
+      .in("var", var)
+      .optional_in("w", w)
+      .optional_in("b", b)
+      .run([&](Call& c) -> Work {
+        require(mode_ == Mode::PER_CHANNEL, "PER_ACTIVATION", Status::NOT_SUPPORTED);
+        check_images(out, in);
+        const at::Tensor o = image(c, out), i = image(c, in);
+        return [=, eps = epsilon_, weight = vector(c, w, i), bias = vector(c, b, i),
+                m = vector(c, mean, i), v = vector(c, var, i)] {
+          o.copy_(std::get<0>(at::native_batch_norm(i, weight, bias, m, v, /*training=*/false,
+                                                    /*momentum=*/0, eps)));
+        };
+      });
+}
+
+Status BatchNorm::RunComposite(Handle& h, Tensor& out, const Tensor& in, Tensor& running_mean,
+                               Tensor& running_var, Tensor& mean, Tensor& var, const Tensor& w,
+                               const Tensor& b, double momentum, const MemoryMaintainer&) const {
+  return Call(h, Class::BATCH_NORM, "BatchNorm::RunComposite")
+      .out("out", out)
+      .in("in", in)
+      .optional_out("running_mean", running_mean)
+      .optional_out("running_var", running_var)
+      .out("mean", mean)
+      .out("var", var)
+      .optional_in("w", w)
+      .optional_in("b", b)
+      .run([&](Call& c) -> Work {
+        require(training_, "RunComposite is for training");
+        require(mode_ == Mode::PER_CHANNEL, "PER_ACTIVATION", Status::NOT_SUPPORTED);
+        check_images(out, in);
+        const at::Tensor o = image(c, out), i = image(c, in);
+        return [=, eps = epsilon_, weight = vector(c, w, i), bias = vector(c, b, i),
+                rm = vector(c, running_mean, i), rv = vector(c, running_var, i),
+                m = vector(c, mean, i), v = vector(c, var, i)] {
+          const auto [result, save_mean, save_invstd] =
+              at::native_batch_norm(i, weight, bias, rm, rv, /*training=*/true, momentum, eps);
+          o.copy_(result);
+          m.copy_(save_mean);
+          v.copy_(save_invstd);
+        };
+      });
+}
+
+Status BatchNorm::RunBwd(Handle& h, Tensor& dx, Tensor& dmean, Tensor& dvar, Tensor& dgamma,
+                         Tensor& dbeta, const Tensor& x, const Tensor& dy, const Tensor& mean,
+                         const Tensor& var, const Tensor& gamma, const MemoryMaintainer&) const {
+  return Call(h, Class::BATCH_NORM, "BatchNorm::RunBwd")
+      .out("dx", dx)
+      .optional_out("dmean", dmean)
+      .optional_out("dvar", dvar)
+      .optional_out("dgamma", dgamma)
+      .optional_out("dbeta", dbeta)
+      .in("x", x)
+      .in("dy", dy)
+      .in("mean", mean)
+      .in("var", var)
+      .optional_in("gamma", gamma)
+      .run([&](Call& c) -> Work {
+        check_images(dx, x);
+        check_images(dy, x);
+        const at::Tensor gx = image(c, dx), i = image(c, x), gy = image(c, dy);
+        return [=, eps = epsilon_, training = training_, gm = vector(c, dmean, i),
+                gv = vector(c, dvar, i), gw = vector(c, dgamma, i), gb = vector(c, dbeta, i),
+                m = vector(c, mean, i), v = vector(c, var, i), weight = vector(c, gamma, i)] {
+          const at::Tensor none;
+          const auto [grad_in, grad_weight, grad_bias] = at::native_batch_norm_backward(
+              gy, i, weight, training ? none : m, training ? none : v, training ? m : none,
+              training ? v : none, training, eps, {true, gw.defined(), gb.defined()});
+          store_statistics_gradients(gm, gv, i, gy, m, training ? v : at::rsqrt(v + eps), weight);
+          gx.copy_(grad_in);
+          store(gw, grad_weight);
+          store(gb, grad_bias);
+        };
+      });
+}
+
+}  // namespace musa::dnn

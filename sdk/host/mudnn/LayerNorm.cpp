@@ -1,0 +1,129 @@
+#include "Internal.h"
+#include "mudnn_nn.h"
+
+#include <ATen/ops/native_layer_norm.h>
+#include <ATen/ops/native_layer_norm_backward.h>
+#include <ATen/ops/ones.h>
+
+#include <tuple>
+
+namespace musa::dnn {
+
+using namespace internal;
+
+namespace {
+
+// The sizes that are normalized over; the axes must be the trailing ones, in order.
+std::vector<int64_t> normalized_sizes(const std::vector<int>& axes, const Tensor& in) {
+  require(!axes.empty() && static_cast<int64_t>(axes.size()) <= rank(in), "SetAxis comes first");
+  std::vector<int64_t> sizes;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    require(axes[i] == rank(in) - static_cast<int64_t>(axes.size() - i),
+            "axes must be the trailing dimensions");
+    sizes.push_back(dims(in)[axes[i]]);
+  }
+  return sizes;
+}
+
+void check_values(const Tensor& a, const Tensor& b) {
+  require(is_floating(type(a)), "type", Status::NOT_SUPPORTED);
+  require(same_shape(a, b) && type(a) == type(b), "operands must be alike");
+  require(contiguous(a) && contiguous(b), "operands must be contiguous");
+}
+
+// A parameter in the shape of one slice; undefined where it is absent.
+at::Tensor parameter(const Call& c, const Tensor& t, at::IntArrayRef sizes) {
+  if (absent(t)) return {};
+  require(numel(t) == c10::multiply_integers(sizes) && contiguous(t),
+          "gamma and beta have the shape of a slice");
+  return c.alias(t, {numel(t)}, {1}).view(sizes);
+}
+
+// One value per slice, in the shape ATen gives to statistics.
+at::Tensor statistic(const Call& c, const Tensor& t, const Tensor& in, size_t axes) {
+  std::vector<int64_t> sizes(dims(in).begin(), dims(in).end());
+  std::fill(sizes.end() - static_cast<int64_t>(axes), sizes.end(), 1);
+  require(numel(t) == c10::multiply_integers(sizes) && contiguous(t),
+          "mean and rstd hold one value per slice");
+  return c.alias(t, {numel(t)}, {1}).view(sizes);
+}
+
+void store(const at::Tensor& to, const at::Tensor& from) {
+  if (to.defined()) to.copy_(from);
+}
+
+}  // namespace
+
+Status LayerNorm::SetAxis(int n, const int* axes) {
+  if (n < 1 || n > Tensor::kMaxRank || axes == nullptr) return Status::INVALID_PARAMETER;
+  axes_.assign(axes, axes + n);
+  return Status::SUCCESS;
+}
+
+Status LayerNorm::SetEpsilon(double epsilon) {
+  epsilon_ = epsilon;
+  return Status::SUCCESS;
+}
+
+Status LayerNorm::SetVarMode(VarMode mode) {
+  var_mode_ = mode;
+  return Status::SUCCESS;
+}
+
+Status LayerNorm::Run(Handle& h, Tensor& out, Tensor& mean, Tensor& rstd, const Tensor& in,
+                      const Tensor& gamma, const Tensor& beta, const MemoryMaintainer&) const {
+  return Call(h, Class::LAYER_NORM, "LayerNorm::Run")
+      .out("out", out)
+      .out("mean", mean)
+      .out("rstd", rstd)
+      .in("in", in)
+      .optional_in("gamma", gamma)
+      .optional_in("beta", beta)
+      .run([&](Call& c) -> Work {
+        check_values(out, in);
+        require(absent(gamma) == absent(beta), "gamma without beta", Status::NOT_SUPPORTED);
+        const auto sizes = normalized_sizes(axes_, in);
+        return [=, eps = epsilon_, o = c.alias(out), i = c.alias(in),
+                m = statistic(c, mean, in, axes_.size()), r = statistic(c, rstd, in, axes_.size()),
+                w = parameter(c, gamma, sizes), b = parameter(c, beta, sizes)] {
+          const auto [result, save_mean, save_rstd] = at::native_layer_norm(i, sizes, w, b, eps);
+          o.copy_(result);
+          m.copy_(save_mean);
+          r.copy_(save_rstd);
+        };
+      });
+}
+
+Status LayerNorm::RunBwd(Handle& h, Tensor& dx, Tensor& dgamma, Tensor& dbeta, const Tensor& dy,
+                         const Tensor& x, const Tensor& mean, const Tensor& rstd,
+                         const Tensor& gamma, const MemoryMaintainer&) const {
+  return Call(h, Class::LAYER_NORM, "LayerNorm::RunBwd")
+      .out("dx", dx)
+      .optional_out("dgamma", dgamma)
+      .optional_out("dbeta", dbeta)
+      .in("dy", dy)
+      .in("x", x)
+      .in("mean", mean)
+      .in("rstd", rstd)
+      .optional_in("gamma", gamma)
+      .run([&](Call& c) -> Work {
+        check_values(dx, x);
+        check_values(dy, x);
+        const auto sizes = normalized_sizes(axes_, x);
+        return [=, gx = c.alias(dx), gy = c.alias(dy), i = c.alias(x),
+                m = statistic(c, mean, x, axes_.size()), r = statistic(c, rstd, x, axes_.size()),
+                gw = parameter(c, dgamma, sizes), gb = parameter(c, dbeta, sizes),
+                w = parameter(c, gamma, sizes)] {
+          // ATen reads off gamma and beta which gradients there are: without them, ones have the
+          // same effect.
+          const at::Tensor weight = w.defined() ? w : at::ones(sizes, i.options().dtype(m.dtype()));
+          const auto [grad_in, grad_weight, grad_bias] = at::native_layer_norm_backward(
+              gy, i, sizes, m, r, weight, weight, {true, gw.defined(), gb.defined()});
+          gx.copy_(grad_in);
+          store(gw, grad_weight);
+          store(gb, grad_bias);
+        };
+      });
+}
+
+}  // namespace musa::dnn

@@ -1,0 +1,201 @@
+#include "Internal.h"
+#include "mudnn_blas.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/abs.h>
+#include <ATen/ops/addmm.h>
+#include <ATen/ops/baddbmm.h>
+#include <ATen/ops/bmm.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/max.h>
+#include <ATen/ops/mm.h>
+
+namespace musa::dnn {
+
+using namespace internal;
+
+namespace {
+
+bool is_fp8(Type t) { return t == Type::FP8_E4M3 || t == Type::FP8_E5M2; }
+
+// What the product reads: l and r already transposed, c and bias undefined where absent.
+struct Gemm {
+  at::Tensor out, l, r, c, bias;
+  double alpha, beta, gamma;
+};
+
+void multiply(Gemm g) {
+  at::Tensor& out = g.out;
+  g.l = apart(g.l, out);
+  g.r = apart(g.r, out);
+  const bool batched = out.dim() == 3;
+  const bool reads_c = g.c.defined() && g.beta != 0;
+  const bool adds_bias = g.bias.defined() && g.gamma != 0;
+  if (adds_bias && !reads_c && !batched) {
+    at::addmm_out(out, g.bias, g.l, g.r, g.gamma, g.alpha);
+    return;
+  }
+  if (!reads_c && g.alpha == 1) {
+    batched ? at::bmm_out(out, g.l, g.r) : at::mm_out(out, g.l, g.r);
+  } else {
+    // With beta 0 the addend is not read, so it may be the output.
+    const at::Tensor& c = reads_c ? g.c : out;
+    const double beta = reads_c ? g.beta : 0;
+    batched ? at::baddbmm_out(out, c, g.l, g.r, beta, g.alpha)
+            : at::addmm_out(out, c, g.l, g.r, beta, g.alpha);
+  }
+  if (adds_bias) out.add_(g.bias, g.gamma);
+}
+
+// Scales of the low-precision product; undefined where absent.
+struct Scales {
+  at::Tensor a, b, c, d, amax;
+};
+
+void multiply_scaled(const Gemm& g, const Scales& s) {
+  const auto scaled = [](const at::Tensor& t, const at::Tensor& scale) {
+    const at::Tensor wide = t.to(at::kFloat);
+    return scale.defined() ? wide * scale : wide;
+  };
+  at::Tensor result = at::matmul(scaled(g.l, s.a), scaled(g.r, s.b)) * g.alpha;
+  if (g.c.defined() && g.beta != 0) result.add_(scaled(g.c, s.c), g.beta);
+  if (g.bias.defined() && g.gamma != 0) result.add_(g.bias.to(at::kFloat), g.gamma);
+  if (s.amax.defined()) s.amax.copy_(at::max(at::abs(result)).reshape({1}));
+  g.out.copy_(scaled(result, s.d));
+}
+
+}  // namespace
+
+Status MatMulLtParam::SetScale(const Tensor& a, const Tensor& b, const Tensor& c, const Tensor& d) {
+  scale_a_ = a;
+  scale_b_ = b;
+  scale_c_ = c;
+  scale_d_ = d;
+  return Status::SUCCESS;
+}
+
+Status MatMulLtParam::SetAmaxD(const Tensor& amax) {
+  amax_d_ = amax;
+  return Status::SUCCESS;
+}
+
+namespace detail {
+
+Status GemmBase::SetComputeMode(ComputeMode mode) {
+  compute_mode_ = mode;
+  return Status::SUCCESS;
+}
+
+Status GemmBase::SetTranspose(bool left, bool right) {
+  transpose_left_ = left;
+  transpose_right_ = right;
+  return Status::SUCCESS;
+}
+
+Status GemmBase::SetAlpha(double alpha) {
+  alpha_ = alpha;
+  return Status::SUCCESS;
+}
+
+Status GemmBase::SetBeta(double beta) {
+  beta_ = beta;
+  return Status::SUCCESS;
+}
+
+Status GemmBase::SetGamma(double gamma) {
+  gamma_ = gamma;
+  return Status::SUCCESS;
+}
+
+Status GemmBase::RunGemm(Handle& h, const char* entry, int rank, Tensor& out, const Tensor& l,
+                         const Tensor& r, const Tensor& c, const Tensor& bias,
+                         const MatMulLtParam* param) const {
+  Call call(h, rank == 2 ? Class::MATMUL : Class::BATCH_MATMUL, entry);
+  call.out("out", out).in("l", l).in("r", r).optional_in("c", c).optional_in("bias", bias);
+  if (param != nullptr) {
+    call.optional_in("scale_a", param->scale_a())
+        .optional_in("scale_b", param->scale_b())
+        .optional_in("scale_c", param->scale_c())
+        .optional_in("scale_d", param->scale_d())
+        .optional_out("amax_d", param->amax_d());
+  }
+  return call.run([&](Call& call) -> Work {
+    require(internal::rank(out) == rank && internal::rank(l) == rank && internal::rank(r) == rank,
+            "MatMul takes rank 2, BatchMatMul rank 3");
+    const bool low_precision = param != nullptr && is_fp8(type(l)) && is_fp8(type(r));
+    require(low_precision || (is_floating(type(l)) && type(l) == type(r) && type(l) == type(out)),
+            "type combination", Status::NOT_SUPPORTED);
+
+    Gemm g{.out = call.alias(out),
+           .l = call.alias(l),
+           .r = call.alias(r),
+           .c = {},
+           .bias = {},
+           .alpha = alpha_,
+           .beta = beta_,
+           .gamma = gamma_};
+    if (transpose_left_) g.l = g.l.transpose(-1, -2);
+    if (transpose_right_) g.r = g.r.transpose(-1, -2);
+    const int64_t rows = g.out.size(-2), columns = g.out.size(-1);
+    require(g.l.size(-2) == rows && g.r.size(-1) == columns && g.l.size(-1) == g.r.size(-2) &&
+                (rank == 2 || (g.l.size(0) == g.out.size(0) && g.r.size(0) == g.out.size(0))),
+            "shapes do not multiply");
+    if (!absent(c)) {
+      require(same_shape(c, out), "c must have the shape of out");
+      g.c = call.alias(c);
+    }
+    if (!absent(bias)) {
+      require(numel(bias) == columns && contiguous(bias), "bias must hold one value per column");
+      g.bias = call.alias(bias, {columns}, {1});
+    }
+    if (param == nullptr) return [g] { multiply(g); };
+
+    const auto scale = [&](const Tensor& t) {
+      if (absent(t)) return at::Tensor();
+      require(numel(t) == 1 && type(t) == Type::FLOAT, "a scale holds one FLOAT");
+      return call.alias(t, {1}, {1});
+    };
+    const Scales s{.a = scale(param->scale_a()),
+                   .b = scale(param->scale_b()),
+                   .c = scale(param->scale_c()),
+                   .d = scale(param->scale_d()),
+                   .amax = scale(param->amax_d())};
+    return [g, s] { multiply_scaled(g, s); };
+  });
+}
+
+}  // namespace detail
+
+Status MatMul::Run(Handle& h, Tensor& out, const Tensor& l, const Tensor& r,
+                   const MemoryMaintainer&) const {
+  return RunGemm(h, "MatMul::Run", 2, out, l, r, out, {}, nullptr);
+}
+
+Status MatMul::RunWithBiasAdd(Handle& h, Tensor& out, const Tensor& l, const Tensor& r,
+                              const Tensor& bias, const MemoryMaintainer&) const {
+  return RunGemm(h, "MatMul::RunWithBiasAdd", 2, out, l, r, out, bias, nullptr);
+}
+
+Status MatMul::RunWithBiasAdd(Handle& h, Tensor& out, const Tensor& l, const Tensor& r,
+                              const Tensor& c, const Tensor& bias, const MemoryMaintainer&) const {
+  return RunGemm(h, "MatMul::RunWithBiasAdd", 2, out, l, r, c, bias, nullptr);
+}
+
+Status MatMul::RunLt(Handle& h, Tensor& out, const Tensor& l, const Tensor& r, const Tensor& c,
+                     const Tensor& bias, const MatMulLtParam& param,
+                     const MemoryMaintainer&) const {
+  return RunGemm(h, "MatMul::RunLt", 2, out, l, r, c, bias, &param);
+}
+
+Status BatchMatMul::Run(Handle& h, Tensor& out, const Tensor& l, const Tensor& r,
+                        const MemoryMaintainer&) const {
+  return RunGemm(h, "BatchMatMul::Run", 3, out, l, r, out, {}, nullptr);
+}
+
+Status BatchMatMul::RunLt(Handle& h, Tensor& out, const Tensor& l, const Tensor& r, const Tensor& c,
+                          const Tensor& bias, const MatMulLtParam& param,
+                          const MemoryMaintainer&) const {
+  return RunGemm(h, "BatchMatMul::RunLt", 3, out, l, r, c, bias, &param);
+}
+
+}  // namespace musa::dnn

@@ -1,0 +1,182 @@
+#include "Internal.h"
+#include "mudnn_nn.h"
+
+#include <ATen/ops/_adaptive_avg_pool2d.h>
+#include <ATen/ops/_adaptive_avg_pool2d_backward.h>
+#include <ATen/ops/adaptive_max_pool2d.h>
+#include <ATen/ops/adaptive_max_pool2d_backward.h>
+#include <ATen/ops/avg_pool2d.h>
+#include <ATen/ops/avg_pool2d_backward.h>
+#include <ATen/ops/max_pool2d_with_indices.h>
+#include <ATen/ops/max_pool2d_with_indices_backward.h>
+
+#include <tuple>
+
+namespace musa::dnn {
+
+using namespace internal;
+
+namespace {
+
+const char* const kModeNames[] = {"MAXPOOL", "AVGPOOL_COUNT_PAD", "AVGPOOL_COUNT_WITHOUT_PAD",
+                                  "ADAPTIVE_AVGPOOL", "ADAPTIVE_MAXPOOL"};
+
+bool takes_indices(Pooling::Mode mode) {
+  return mode == Pooling::Mode::MAXPOOL || mode == Pooling::Mode::ADAPTIVE_MAXPOOL;
+}
+
+bool is_adaptive(Pooling::Mode mode) {
+  return mode == Pooling::Mode::ADAPTIVE_AVGPOOL || mode == Pooling::Mode::ADAPTIVE_MAXPOOL;
+}
+
+// The operand as (N, C, H, W), whichever order its memory has.
+at::Tensor image(const Call& c, const Tensor& t) {
+  const at::Tensor alias = c.alias(t);
+  return format(t) == Tensor::Format::NHWC ? alias.permute({0, 3, 1, 2}) : alias;
+}
+
+struct Window {
+  std::vector<int64_t> kernel, pad, stride, dilation;
+  std::optional<int64_t> divisor;
+  bool ceil_mode = false;
+};
+
+// The library is told the output's size and not how it was rounded: larger than the floor means
+// ceil.
+bool rounds_up(const Window& w, const at::Tensor& small, const at::Tensor& large) {
+  require(w.kernel.size() == 2, "SetNdInfo with two spatial dimensions comes first");
+  bool up = false;
+  for (int d = 0; d < 2; ++d) {
+    require(w.kernel[d] > 0 && w.stride[d] > 0 && w.dilation[d] > 0 && w.pad[d] >= 0, "window");
+    const int64_t reach = large.size(2 + d) + 2 * w.pad[d] - w.dilation[d] * (w.kernel[d] - 1) - 1;
+    const int64_t windows = small.size(2 + d);
+    const int64_t floor = reach / w.stride[d] + (reach < 0 ? 0 : 1);
+    require(windows == floor || windows == floor + 1, "sizes do not agree");
+    up = up || windows != floor;
+  }
+  return up;
+}
+
+void check_operands(Pooling::Mode mode, const Tensor& small, const Tensor& large,
+                    const Tensor& indices) {
+  require(rank(small) == 4 && rank(large) == 4, "images have rank 4");
+  require(type(small) == type(large), "images must have one type");
+  require(format(small) == format(large), "images must have one format");
+  require(contiguous(small) && contiguous(large), "images must be contiguous");
+  const bool nhwc = format(small) == Tensor::Format::NHWC;
+  require(
+      dims(small)[0] == dims(large)[0] && dims(small)[nhwc ? 3 : 1] == dims(large)[nhwc ? 3 : 1],
+      "batch or channels do not agree");
+  if (takes_indices(mode)) {
+    require(!absent(indices) && type(indices) == Type::INT64 && same_shape(indices, small) &&
+                contiguous(indices),
+            "indices must be INT64 in the shape of the pooled image");
+  }
+}
+
+std::vector<int64_t> widen(int n, const int* values) { return {values, values + n}; }
+
+}  // namespace
+
+Status Pooling::SetMode(Mode mode) {
+  if (mode < Mode::MAXPOOL || mode > Mode::ADAPTIVE_MAXPOOL) return Status::INVALID_PARAMETER;
+  mode_ = mode;
+  return Status::SUCCESS;
+}
+
+Status Pooling::SetNdInfo(int n, const int* kernel, const int* pad, const int* stride,
+                          const int* dilation) {
+  if (n < 1 || n > 3 || kernel == nullptr || pad == nullptr || stride == nullptr ||
+      dilation == nullptr) {
+    return Status::INVALID_PARAMETER;
+  }
+  kernel_ = widen(n, kernel);
+  pad_ = widen(n, pad);
+  stride_ = widen(n, stride);
+  dilation_ = widen(n, dilation);
+  return Status::SUCCESS;
+}
+
+Status Pooling::SetNdInfo(std::initializer_list<int> kernel, std::initializer_list<int> pad,
+                          std::initializer_list<int> stride, std::initializer_list<int> dilation) {
+  if (pad.size() != kernel.size() || stride.size() != kernel.size() ||
+      dilation.size() != kernel.size()) {
+    return Status::INVALID_PARAMETER;
+  }
+  return SetNdInfo(static_cast<int>(kernel.size()), kernel.begin(), pad.begin(), stride.begin(),
+                   dilation.begin());
+}
+
+Status Pooling::SetDivisor(int divisor) {
+  if (divisor == 0) return Status::INVALID_PARAMETER;
+  divisor_ = divisor;
+  return Status::SUCCESS;
+}
+
+Status Pooling::Run(Handle& h, Tensor& out, const Tensor& in, Tensor& indices) const {
+  return Call(h, Class::POOLING, "Pooling::Run", kModeNames[static_cast<int>(mode_)])
+      .out("out", out)
+      .in("in", in)
+      .optional_out("indices", indices)
+      .run([&](Call& c) -> Work {
+        check_operands(mode_, out, in, indices);
+        const at::Tensor o = image(c, out), i = image(c, in);
+        const at::Tensor where = takes_indices(mode_) ? image(c, indices) : at::Tensor();
+        Window w{kernel_, pad_, stride_, dilation_, divisor_};
+        if (!is_adaptive(mode_)) w.ceil_mode = rounds_up(w, o, i);
+        const auto keep = [o, where](const std::tuple<at::Tensor, at::Tensor>& result) {
+          o.copy_(std::get<0>(result));
+          where.copy_(std::get<1>(result));
+        };
+        switch (mode_) {
+          case Mode::MAXPOOL:
+            return [=] {
+              keep(at::max_pool2d_with_indices(i, w.kernel, w.stride, w.pad, w.dilation,
+                                               w.ceil_mode));
+            };
+          case Mode::ADAPTIVE_MAXPOOL:
+            return [=] { keep(at::adaptive_max_pool2d(i, {o.size(2), o.size(3)})); };
+          case Mode::ADAPTIVE_AVGPOOL:
+            return [=] { o.copy_(at::_adaptive_avg_pool2d(i, {o.size(2), o.size(3)})); };
+          default:
+            return [=, count_pad = mode_ == Mode::AVGPOOL_COUNT_PAD] {
+              o.copy_(
+                  at::avg_pool2d(i, w.kernel, w.stride, w.pad, w.ceil_mode, count_pad, w.divisor));
+            };
+        }
+      });
+}
+
+Status Pooling::RunBwd(Handle& h, Tensor& grad_in, const Tensor& grad_out,
+                       const Tensor& indices) const {
+  return Call(h, Class::POOLING, "Pooling::RunBwd", kModeNames[static_cast<int>(mode_)])
+      .out("grad_in", grad_in)
+      .in("grad_out", grad_out)
+      .optional_in("indices", indices)
+      .run([&](Call& c) -> Work {
+        check_operands(mode_, grad_out, grad_in, indices);
+        const at::Tensor gi = image(c, grad_in), go = image(c, grad_out);
+        const at::Tensor where = takes_indices(mode_) ? image(c, indices) : at::Tensor();
+        Window w{kernel_, pad_, stride_, dilation_, divisor_};
+        if (!is_adaptive(mode_)) w.ceil_mode = rounds_up(w, go, gi);
+        // ATen's formulas take the forward input for its shape and layout only: grad_in has both.
+        switch (mode_) {
+          case Mode::MAXPOOL:
+            return [=] {
+              gi.copy_(at::max_pool2d_with_indices_backward(go, gi, w.kernel, w.stride, w.pad,
+                                                            w.dilation, w.ceil_mode, where));
+            };
+          case Mode::ADAPTIVE_MAXPOOL:
+            return [=] { gi.copy_(at::adaptive_max_pool2d_backward(go, gi, where)); };
+          case Mode::ADAPTIVE_AVGPOOL:
+            return [=] { gi.copy_(at::_adaptive_avg_pool2d_backward(go, gi)); };
+          default:
+            return [=, count_pad = mode_ == Mode::AVGPOOL_COUNT_PAD] {
+              gi.copy_(at::avg_pool2d_backward(go, gi, w.kernel, w.stride, w.pad, w.ceil_mode,
+                                               count_pad, w.divisor));
+            };
+        }
+      });
+}
+
+}  // namespace musa::dnn
