@@ -1,0 +1,100 @@
+// Tensor and Handle: descriptors, no computation.
+#include "mudnn_base.h"
+
+#include <algorithm>
+
+namespace musa::dnn {
+
+size_t GetVersion() { return MUDNN_VERSION; }
+
+Status Tensor::SetType(Type type) {
+  if (type < Type::HALF || type > Type::FP8_E4M3) return Status::INVALID_PARAMETER;
+  type_ = type;
+  return Status::SUCCESS;
+}
+
+Status Tensor::SetAddr(void* address) {
+  address_ = address;
+  return Status::SUCCESS;
+}
+
+Status Tensor::SetFormat(Format format) {
+  if (format < Format::NCW || format > Format::DHWCN) return Status::INVALID_PARAMETER;
+  format_ = format;
+  return Status::SUCCESS;
+}
+
+Status Tensor::SetQuantizationInfo(float scale, unsigned int zero_point) {
+  scale_ = scale;
+  zero_point_ = zero_point;
+  return Status::SUCCESS;
+}
+
+Status Tensor::SetNdInfo(int rank, const int64_t* dims) {
+  return SetNdInfo(rank, dims, nullptr);
+}
+
+Status Tensor::SetNdInfo(int rank, const int64_t* dims, const int64_t* strides) {
+  shaped_ = true;
+  rank_ = 0;
+  if (rank < 1 || rank > kMaxRank || dims == nullptr ||
+      std::any_of(dims, dims + rank, [](int64_t d) { return d < 0; })) {
+    return Status::INVALID_PARAMETER;
+  }
+  if (strides != nullptr &&
+      std::any_of(strides, strides + rank, [](int64_t s) { return s < 0; })) {
+    return Status::INVALID_PARAMETER;
+  }
+  rank_ = rank;
+  std::copy(dims, dims + rank, dims_);
+  if (strides != nullptr) {
+    std::copy(strides, strides + rank, strides_);
+  } else {
+    int64_t stride = 1;
+    for (int d = rank - 1; d >= 0; --d) {
+      strides_[d] = stride;
+      stride *= std::max<int64_t>(dims[d], 1);
+    }
+  }
+  return Status::SUCCESS;
+}
+
+Status Tensor::SetNdInfo(std::initializer_list<int64_t> dims) {
+  return SetNdInfo(static_cast<int>(dims.size()), dims.begin());
+}
+
+Status Tensor::SetNdInfo(std::initializer_list<int64_t> dims,
+                         std::initializer_list<int64_t> strides) {
+  if (dims.size() != strides.size()) {
+    shaped_ = true;
+    rank_ = 0;
+    return Status::INVALID_PARAMETER;
+  }
+  return SetNdInfo(static_cast<int>(dims.size()), dims.begin(), strides.begin());
+}
+
+Status Tensor::GetNdInfo(std::vector<int64_t>& dims) const {
+  dims.assign(dims_, dims_ + rank_);
+  return Status::SUCCESS;
+}
+
+Status Tensor::GetNdInfo(std::vector<int64_t>& dims, std::vector<int64_t>& strides) const {
+  strides.assign(strides_, strides_ + rank_);
+  return GetNdInfo(dims);
+}
+
+Handle::Handle() : device_(0) { (void)musaGetDevice(&device_); }
+
+Handle::Handle(int device) : device_(device) {}
+
+Status Handle::SetStream(musaStream_t stream) {
+  stream_ = stream;
+  return Status::SUCCESS;
+}
+
+Status Handle::SetAllowTF32(bool allow) {
+  allow_tf32_ = allow;
+  return Status::SUCCESS;
+}
+
+}  // namespace musa::dnn

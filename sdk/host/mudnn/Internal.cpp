@@ -1,0 +1,279 @@
+#include "Internal.h"
+
+#include <ATen/core/ATen_fwd.h>
+#include <ATen/record_function.h>
+#include <c10/core/TensorImpl.h>
+#include <c10/core/TensorOptions.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <c10/util/Exception.h>
+
+#include <array>
+#include <new>
+#include <utility>
+
+#include "Limits.h"
+#include "Log.h"
+#include "musa_host.h"
+
+namespace musa::dnn::internal {
+namespace {
+
+// A library call knows nothing of the caller's autograd, autocast, functorch transforms or Python
+// modes: nothing but the backend's own kernels may run, and nothing is recorded by a profiler.
+class LibraryScope {
+ public:
+  LibraryScope() = default;
+
+ private:
+  c10::impl::ForceDispatchKeyGuard keys_{
+      c10::DispatchKeySet(c10::DispatchKey::BackendSelect),
+      c10::autograd_dispatch_keyset_with_ADInplaceOrView | c10::autocast_dispatch_keyset};
+  at::RecordFunctionGuard no_record_{/*is_enabled=*/false};
+};
+
+Status status_of_current_exception(std::string& reason) {
+  try {
+    throw;
+  } catch (const Refusal& refusal) {
+    reason = refusal.reason;
+    return refusal.status;
+  } catch (const c10::NotImplementedError& error) {
+    reason = error.what_without_backtrace();
+    return Status::NOT_SUPPORTED;
+  } catch (const c10::OutOfMemoryError& error) {
+    reason = error.what_without_backtrace();
+    return Status::ALLOC_FAILED;
+  } catch (const c10::Error& error) {
+    reason = error.what_without_backtrace();
+    // AT_DISPATCH_* and the TensorIterator kernels of some versions say so in words only.
+    return reason.find("not implemented for") != std::string::npos ? Status::NOT_SUPPORTED
+                                                                    : Status::EXECUTION_FAILED;
+  } catch (const std::bad_alloc&) {
+    reason = "out of host memory";
+    return Status::ALLOC_FAILED;
+  } catch (const std::invalid_argument& error) {
+    reason = error.what();
+    return Status::INVALID_PARAMETER;
+  } catch (const std::exception& error) {
+    reason = error.what();
+    return Status::EXECUTION_FAILED;
+  } catch (...) {
+    reason = "unknown exception";
+    return Status::INTERNAL_ERROR;
+  }
+}
+
+}  // namespace
+
+// ---- reading a Tensor ------------------------------------------------------------------------
+
+int64_t numel(const Tensor& t) {
+  int64_t n = rank(t) == 0 ? 0 : 1;
+  for (int64_t d : dims(t)) n *= d;
+  return n;
+}
+
+bool contiguous(const Tensor& t) {
+  int64_t expected = 1;
+  for (int64_t d = rank(t) - 1; d >= 0; --d) {
+    if (dims(t)[d] != 1 && strides(t)[d] != expected) return false;
+    expected *= dims(t)[d];
+  }
+  return true;
+}
+
+bool is_floating(Type type) {
+  return type == Type::HALF || type == Type::BFLOAT16 || type == Type::FLOAT ||
+         type == Type::DOUBLE;
+}
+
+bool is_integral(Type type) {
+  switch (type) {
+    case Type::INT8:
+    case Type::INT16:
+    case Type::INT32:
+    case Type::INT64:
+    case Type::UINT8:
+    case Type::UINT64:
+      return true;
+    default:
+      return false;
+  }
+}
+
+const char* name(Type type) {
+  static constexpr const char* kNames[] = {"HALF",  "FLOAT", "DOUBLE", "BFLOAT16", "INT8",
+                                           "INT16", "INT32", "INT64",  "UINT8",    "UINT64",
+                                           "BOOL",  "QINT8", "FP8_E5M2", "FP8_E4M3"};
+  return kNames[static_cast<int>(type)];
+}
+
+at::ScalarType scalar_type(Type type) {
+  switch (type) {
+    case Type::HALF:
+      return at::kHalf;
+    case Type::FLOAT:
+      return at::kFloat;
+    case Type::DOUBLE:
+      return at::kDouble;
+    case Type::BFLOAT16:
+      return at::kBFloat16;
+    case Type::INT8:
+      return at::kChar;
+    case Type::INT16:
+      return at::kShort;
+    case Type::INT32:
+      return at::kInt;
+    case Type::INT64:
+      return at::kLong;
+    case Type::UINT8:
+      return at::kByte;
+    case Type::UINT64:
+      return at::kUInt64;
+    case Type::BOOL:
+      return at::kBool;
+    case Type::FP8_E5M2:
+      return at::kFloat8_e5m2;
+    case Type::FP8_E4M3:
+      return at::kFloat8_e4m3fn;
+    case Type::QINT8:
+      break;
+  }
+  refuse(Status::NOT_SUPPORTED, std::string("no computation on ") + name(type));
+}
+
+size_t extent_bytes(const Tensor& t) {
+  if (numel(t) == 0) return 0;
+  int64_t last = 0;
+  for (int64_t d = 0; d < rank(t); ++d) last += (dims(t)[d] - 1) * strides(t)[d];
+  return static_cast<size_t>(last + 1) * c10::elementSize(scalar_type(type(t)));
+}
+
+// ---- refusing --------------------------------------------------------------------------------
+
+void refuse(Status status, std::string reason) { throw Refusal{status, std::move(reason)}; }
+
+int64_t wrap_dim(int64_t dim, int64_t rank) {
+  require(dim >= -rank && dim < rank, "dimension out of range");
+  return dim < 0 ? dim + rank : dim;
+}
+
+at::Scalar number(const detail::Number& n, Type type) {
+  if (is_floating(type)) return n.as_double;
+  require(n.integral, "an integral operand takes its parameter from the int64 overload");
+  return n.as_int;
+}
+
+// ---- aliases ---------------------------------------------------------------------------------
+
+at::Tensor Call::alias(const Tensor& t, at::IntArrayRef dims, at::IntArrayRef strides) const {
+  const at::Device where = device();
+  const at::ScalarType dtype = scalar_type(type(t));
+  c10::Storage storage(c10::Storage::use_byte_size_t(), extent_bytes(t),
+                       at::DataPtr(address(t), where), /*allocator=*/nullptr,
+                       /*resizable=*/false);
+  at::Tensor tensor = at::detail::make_tensor<c10::TensorImpl>(
+      std::move(storage),
+      c10::DispatchKeySet(c10::computeDispatchKey(dtype, at::kStrided, where)),
+      c10::scalarTypeToTypeMeta(dtype));
+  tensor.unsafeGetTensorImpl()->set_sizes_and_strides(dims, strides);
+  return tensor;
+}
+
+at::Tensor Call::alias_expanded(const Tensor& t, at::IntArrayRef target) const {
+  const auto missing = static_cast<int64_t>(target.size()) - rank(t);
+  require(missing >= 0, "operand has more dimensions than the output");
+  std::array<int64_t, Tensor::kMaxRank> expanded{};
+  for (int64_t d = 0; d < rank(t); ++d) {
+    if (dims(t)[d] == target[d + missing]) {
+      expanded[d + missing] = strides(t)[d];
+    } else {
+      require(dims(t)[d] == 1, "operand does not broadcast to the output's shape");
+    }
+  }
+  return alias(t, target, {expanded.data(), target.size()});
+}
+
+at::Tensor apart(const at::Tensor& in, const at::Tensor& out) {
+  const auto* in_begin = static_cast<const char*>(in.const_data_ptr());
+  const auto* out_begin = static_cast<const char*>(out.const_data_ptr());
+  const bool disjoint = in_begin + in.storage().nbytes() <= out_begin ||
+                        out_begin + out.storage().nbytes() <= in_begin;
+  return disjoint ? in : in.clone();
+}
+
+// ---- running ---------------------------------------------------------------------------------
+
+void Call::check_operands() {
+  for (const Operand& operand : operands_) {
+    if (!operand.optional && absent(*operand.tensor)) {
+      refuse(Status::INVALID_PARAMETER, std::string("operand '") + operand.name + "' is absent");
+    }
+  }
+  const Outcome outcome = apply_limits(*this);
+  if (outcome.status != Status::SUCCESS) {
+    refuse(outcome.status, std::string("limit ") + outcome.row + ": " + outcome.source);
+  }
+  effect_ = outcome.effect;
+}
+
+// On the device a wrong address is a fault, not a wrong result.
+void Call::check_memory() const {
+  for (const Operand& operand : operands_) {
+    const Tensor& t = *operand.tensor;
+    if (absent(t)) continue;
+    if (address(t) == nullptr) {
+      refuse(Status::INVALID_PARAMETER, std::string("operand '") + operand.name + "' has no address");
+    }
+    if (operand.output) {
+      for (int64_t d = 0; d < rank(t); ++d) {
+        if (dims(t)[d] > 1 && strides(t)[d] == 0) {
+          refuse(Status::INVALID_PARAMETER,
+                 std::string("output '") + operand.name + "' overlaps itself");
+        }
+      }
+    }
+    if (!host::device_accessible(address(t), extent_bytes(t), handle_.GetDevice())) {
+      refuse(Status::EXECUTION_FAILED,
+             std::string("illegal address: operand '") + operand.name +
+                 "' is not (entirely) memory that the device can reach");
+    }
+  }
+}
+
+Status Call::run_impl(c10::function_ref<Work(Call&)> prepare, bool synchronize) {
+  try {
+    if (log_calls()) log_call(*this);
+    check_operands();
+    check_memory();
+    Work work;
+    {
+      LibraryScope scope;
+      if (effect_ == Effect::WRITES_ZEROS) {
+        c10::SmallVector<at::Tensor, 2> outputs;
+        for (const Operand& operand : operands_) {
+          if (operand.output && !absent(*operand.tensor)) outputs.push_back(alias(*operand.tensor));
+        }
+        work = [outputs = std::move(outputs)]() mutable {
+          for (at::Tensor& output : outputs) output.zero_();
+        };
+      } else {
+        work = prepare(*this);
+      }
+    }
+    if (!work) return Status::SUCCESS;
+    host::enqueue(handle_.GetDevice(), handle_.GetStream(), [work = std::move(work)] {
+      LibraryScope scope;
+      work();
+    });
+    if (synchronize) host::synchronize(handle_.GetDevice(), handle_.GetStream());
+    return Status::SUCCESS;
+  } catch (...) {
+    std::string reason;
+    const Status status = status_of_current_exception(reason);
+    log_refusal(*this, status, reason);
+    return status;
+  }
+}
+
+}  // namespace musa::dnn::internal

@@ -1,0 +1,221 @@
+// How the stand-in runs a muDNN call. Every Run has the same form:
+//
+//   Status Permute::Run(Handle& h, Tensor& out, const Tensor& in) const {
+//     return Call(h, Class::PERMUTE, "Permute::Run")
+//         .out("out", out)
+//         .in("in", in)
+//         .run([&](Call& c) -> Work {
+//           require(same_shape(out, in), "out and in must have one shape");   // checks: at once
+//           return [o = c.alias(out), i = c.alias(in)] { o.copy_(i); };       // work: on the stream
+//         });
+//   }
+//
+// Before the checks, run() refuses absent operands, applies the limits table (limits.def) and
+// verifies that the operand memory is the device's. Exceptions of checks and work become a Status.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Scalar.h>
+#include <c10/core/ScalarType.h>
+#include <c10/util/ArrayRef.h>
+#include <c10/util/FunctionRef.h>
+#include <c10/util/SmallVector.h>
+
+#include <functional>
+#include <string>
+
+#include "mudnn_base.h"
+
+namespace musa::dnn {
+
+namespace detail {
+// The implementation's door into Tensor.
+struct TensorAccess {
+  static void* address(const Tensor& t) { return t.address_; }
+  static at::IntArrayRef dims(const Tensor& t) {
+    return {t.dims_, static_cast<size_t>(t.rank_)};
+  }
+  static at::IntArrayRef strides(const Tensor& t) {
+    return {t.strides_, static_cast<size_t>(t.rank_)};
+  }
+  static Tensor::Type type(const Tensor& t) { return t.type_; }
+  static Tensor::Format format(const Tensor& t) { return t.format_; }
+  static bool absent(const Tensor& t) { return t.address_ == nullptr && !t.shaped_; }
+};
+}  // namespace detail
+
+namespace internal {
+
+using Type = Tensor::Type;
+using Work = std::function<void()>;
+
+// Classes as the limits table names them.
+enum class Class : uint8_t {
+  ANY,
+  UNARY,
+  BINARY,
+  TERNARY,
+  REDUCE,
+  CUM,
+  SOFTMAX,
+  FILL,
+  CONCAT,
+  PERMUTE,
+  NONZERO,
+  MASKED_SELECT,
+  MASKED_SCATTER,
+  GATHER,
+  SCATTER,
+  SORT,
+  SORT_BY_KEY,
+  TOP_K,
+  PAD,
+  GLU,
+  INTERPOLATE,
+  MATMUL,
+  BATCH_MATMUL,
+  DOT,
+  CONVOLUTION,
+  POOLING,
+  BATCH_NORM,
+  LAYER_NORM,
+  RMS_NORM,
+  GROUP_NORM,
+  SDPA,
+  DROPOUT,
+  NLL_LOSS,
+  KL_DIV_LOSS,
+  CROSS_ENTROPY_LOSS,
+  CTC_LOSS,
+  ROPE,
+  SWIGLU,
+};
+
+// ---- reading a Tensor ------------------------------------------------------------------------
+
+inline bool absent(const Tensor& t) { return detail::TensorAccess::absent(t); }
+inline void* address(const Tensor& t) { return detail::TensorAccess::address(t); }
+inline at::IntArrayRef dims(const Tensor& t) { return detail::TensorAccess::dims(t); }
+inline at::IntArrayRef strides(const Tensor& t) { return detail::TensorAccess::strides(t); }
+inline Type type(const Tensor& t) { return detail::TensorAccess::type(t); }
+inline Tensor::Format format(const Tensor& t) { return detail::TensorAccess::format(t); }
+inline int64_t rank(const Tensor& t) { return static_cast<int64_t>(dims(t).size()); }
+int64_t numel(const Tensor& t);
+bool contiguous(const Tensor& t);  // strides of dimensions of size 1 do not matter
+
+bool is_floating(Type type);  // HALF, BFLOAT16, FLOAT, DOUBLE
+bool is_integral(Type type);  // INT8 .. UINT64, without BOOL
+inline bool is_low_precision(Type type) { return type == Type::HALF || type == Type::BFLOAT16; }
+const char* name(Type type);
+at::ScalarType scalar_type(Type type);  // refuses QINT8 with NOT_SUPPORTED
+
+// ---- refusing --------------------------------------------------------------------------------
+
+// Thrown by checks, caught by Call::run.
+struct Refusal {
+  Status status;
+  std::string reason;
+};
+
+[[noreturn]] void refuse(Status status, std::string reason);
+
+inline void require(bool condition, const char* reason,
+                    Status status = Status::INVALID_PARAMETER) {
+  if (!condition) refuse(status, reason);
+}
+
+// `dim` counted from the front; refuses one out of range.
+int64_t wrap_dim(int64_t dim, int64_t rank);
+
+inline bool same_shape(const Tensor& a, const Tensor& b) { return dims(a).equals(dims(b)); }
+
+// ---- calls -----------------------------------------------------------------------------------
+
+// Wrong results that the library is known for (limits.def).
+enum class Effect : uint8_t {
+  NONE,
+  WRITES_ZEROS,           // every output is zeroed
+  WRITES_FIRST_ELEMENT,   // of the output, and leaves the others as they were
+};
+
+struct Operand {
+  const char* name;
+  const Tensor* tensor;
+  bool output;
+  bool optional;
+};
+
+class Call {
+ public:
+  // `mode` is the spelling of the mode enumerator, for the limits table and the log; null where the
+  // class has none.
+  Call(Handle& handle, Class cls, const char* entry, const char* mode = nullptr)
+      : handle_(handle), cls_(cls), entry_(entry), mode_(mode) {}
+
+  Call& out(const char* name, const Tensor& t) { return add(name, t, true, false); }
+  Call& in(const char* name, const Tensor& t) { return add(name, t, false, false); }
+  Call& optional_out(const char* name, const Tensor& t) { return add(name, t, true, true); }
+  Call& optional_in(const char* name, const Tensor& t) { return add(name, t, false, true); }
+
+  // How many dimensions a reduction removes, for the limits table.
+  Call& reduces(size_t n) {
+    reduced_dims_ = n;
+    return *this;
+  }
+
+  // `prepare` checks the operands on the calling thread and returns the work; an empty Work means
+  // there is nothing to do.
+  Status run(c10::function_ref<Work(Call&)> prepare) {
+    return run_impl(prepare, /*synchronize=*/false);
+  }
+  // The same for calls that the caller reads a result of at once (Nonzero): waits for the stream.
+  Status run_and_wait(c10::function_ref<Work(Call&)> prepare) {
+    return run_impl(prepare, /*synchronize=*/true);
+  }
+
+  // An ATen tensor over the operand's memory, with the operand's sizes, strides and type. It owns
+  // nothing: it must not outlive the call's work.
+  at::Tensor alias(const Tensor& t) const { return alias(t, dims(t), strides(t)); }
+  at::Tensor alias(const Tensor& t, at::IntArrayRef dims, at::IntArrayRef strides) const;
+  // Broadcast to `dims`; refuses with INVALID_PARAMETER where it does not fit.
+  at::Tensor alias_expanded(const Tensor& t, at::IntArrayRef dims) const;
+  at::Device device() const;  // where ATen computes
+  Handle& handle() const { return handle_; }
+  Class cls() const { return cls_; }
+  const char* entry() const { return entry_; }
+  const char* mode() const { return mode_ == nullptr ? "" : mode_; }
+  c10::ArrayRef<Operand> operands() const { return operands_; }
+  size_t reduced_dims() const { return reduced_dims_; }
+  // What the limits table says the library does instead of computing, where it does not refuse.
+  Effect effect() const { return effect_; }
+
+ private:
+  Call& add(const char* name, const Tensor& t, bool output, bool optional) {
+    operands_.push_back({name, &t, output, optional});
+    return *this;
+  }
+  Status run_impl(c10::function_ref<Work(Call&)> prepare, bool synchronize);
+  void check_operands();
+  void check_memory() const;
+
+  Handle& handle_;
+  Class cls_;
+  const char* entry_;
+  const char* mode_;
+  Effect effect_ = Effect::NONE;
+  size_t reduced_dims_ = 0;
+  c10::SmallVector<Operand, 8> operands_;
+};
+
+// Bytes spanned by the operand, from its address on.
+size_t extent_bytes(const Tensor& t);
+
+// For work that reads `in` after it has begun to write `out`: `in`, or a copy of it where the two
+// share memory.
+at::Tensor apart(const at::Tensor& in, const at::Tensor& out);
+
+// A parameter as the operand's type reads it; refuses the double overload for an integral operand.
+at::Scalar number(const detail::Number& n, Type type);
+
+}  // namespace internal
+}  // namespace musa::dnn

@@ -1,0 +1,155 @@
+#include "Limits.h"
+
+#include <cstring>
+#include <initializer_list>
+
+#include "musa_runtime_api.h"
+
+namespace musa::dnn::internal {
+namespace {
+
+// Compute capability as one number: 3.1 is 31.
+constexpr int kAll = 1 << 30;
+
+int architecture(int device) {
+  // The profile is the process', so one query serves every handle.
+  static const int value = [device] {
+    musaDeviceProp prop;
+    if (musaGetDeviceProperties(&prop, device) != musaSuccess) return kAll;
+    return prop.major * 10 + prop.minor;
+  }();
+  return value;
+}
+
+// ---- predicates of limits.def ----------------------------------------------------------------
+
+bool has_rank_0(const Tensor& t) { return rank(t) == 0; }
+bool has_no_elements(const Tensor& t) { return numel(t) == 0; }
+bool is_not_contiguous(const Tensor& t) { return !contiguous(t); }
+
+template <Type T>
+bool has_type(const Tensor& t) {
+  return type(t) == T;
+}
+
+template <typename Predicate>
+bool any_operand(const Call& c, Predicate predicate) {
+  for (const Operand& operand : c.operands()) {
+    if (!absent(*operand.tensor) && predicate(*operand.tensor)) return true;
+  }
+  return false;
+}
+
+template <typename Predicate>
+bool any_input(const Call& c, Predicate predicate) {
+  for (const Operand& operand : c.operands()) {
+    if (!operand.output && !absent(*operand.tensor) && predicate(*operand.tensor)) return true;
+  }
+  return false;
+}
+
+const Tensor* find(const Call& c, const char* name) {
+  for (const Operand& operand : c.operands()) {
+    if (std::strcmp(operand.name, name) == 0) return operand.tensor;
+  }
+  return nullptr;
+}
+
+bool operand(const Call& c, const char* name, Type t) {
+  const Tensor* tensor = find(c, name);
+  return tensor != nullptr && type(*tensor) == t;
+}
+
+bool mode_in(const Call& c, std::initializer_list<const char*> modes) {
+  for (const char* mode : modes) {
+    if (std::strcmp(c.mode(), mode) == 0) return true;
+  }
+  return false;
+}
+
+// Several elements that are all the same memory: every dimension that counts has stride 0.
+bool one_element_broadcast(const Call& c, const char* name) {
+  const Tensor* tensor = find(c, name);
+  if (tensor == nullptr || numel(*tensor) < 2) return false;
+  for (int64_t d = 0; d < rank(*tensor); ++d) {
+    if (dims(*tensor)[d] > 1 && strides(*tensor)[d] != 0) return false;
+  }
+  return true;
+}
+
+struct Matrix {
+  int64_t rows, columns, row_stride, column_stride;
+};
+
+Matrix last_two_dims(const Tensor& t) {
+  const int64_t n = rank(t);
+  return {dims(t)[n - 2], dims(t)[n - 1], strides(t)[n - 2], strides(t)[n - 1]};
+}
+
+// The library takes the leading dimension from the strides, also where a size of 1 makes the
+// stride meaningless.
+bool has_short_leading_dimension(const Tensor& t) {
+  if (rank(t) < 2) return false;
+  const Matrix m = last_two_dims(t);
+  if (m.column_stride == 1) return m.row_stride < m.columns;
+  if (m.row_stride == 1) return m.column_stride < m.rows;
+  return false;
+}
+
+bool is_no_plain_transpose(const Tensor& t) {
+  if (rank(t) < 2 || contiguous(t)) return rank(t) < 2 && !contiguous(t);
+  const Matrix m = last_two_dims(t);
+  if (m.row_stride != 1 || m.column_stride != m.rows) return true;
+  int64_t expected = m.rows * m.columns;
+  for (int64_t d = rank(t) - 3; d >= 0; --d) {
+    if (dims(t)[d] != 1 && strides(t)[d] != expected) return true;
+    expected *= dims(t)[d];
+  }
+  return false;
+}
+
+bool is_image_of_other_rank(const Tensor& t) { return rank(t) > 1 && rank(t) != 4; }
+
+// ---- rows ------------------------------------------------------------------------------------
+
+struct Row {
+  const char* name;
+  Class cls;
+  int below;  // binds architectures under this one
+  bool (*condition)(const Call&);
+  Outcome outcome;
+};
+
+constexpr Outcome outcome(Status status) { return {status, Effect::NONE}; }
+constexpr Outcome outcome(Effect effect) { return {Status::SUCCESS, effect}; }
+constexpr Outcome with_source(Outcome o, const char* row, const char* source) {
+  o.row = row;
+  o.source = source;
+  return o;
+}
+
+#define ALL kAll
+#define BELOW(major, minor) ((major) * 10 + (minor))
+#define MUDNN_LIMIT(row, cls, architectures, condition, result, source) \
+  {#row, Class::cls, architectures, [](const Call& c) -> bool { return condition; }, \
+   with_source(outcome(result), #row, source)},
+constexpr Row kRows[] = {
+#include "limits.def"
+};
+#undef MUDNN_LIMIT
+#undef BELOW
+#undef ALL
+
+}  // namespace
+
+Outcome apply_limits(const Call& call) {
+  const int arch = architecture(call.handle().GetDevice());
+  for (const Row& row : kRows) {
+    if (row.cls != Class::ANY && row.cls != call.cls()) continue;
+    if (arch >= row.below && row.below != kAll) continue;
+    if (row.condition(call)) return row.outcome;
+  }
+  return {};
+}
+
+}  // namespace musa::dnn::internal

@@ -1,0 +1,37 @@
+// What every entry point of the runtime does: report a sticky error first, turn failures and
+// exceptions into error codes, remember the code for musaGetLastError.
+#pragma once
+
+#include <new>
+#include <utility>
+
+#include "musa_host.h"
+#include "musa_runtime_api.h"
+
+namespace musa::host {
+
+// Thrown inside the runtime, caught by api().
+struct Failure {
+  musaError_t error;
+};
+
+inline void require(bool condition, musaError_t error = musaErrorInvalidValue) {
+  if (!condition) throw Failure{error};
+}
+
+musaError_t sticky_error();
+
+template <typename Body>
+musaError_t api(Body&& body) {
+  if (const musaError_t sticky = sticky_error(); sticky != musaSuccess) return sticky;
+  try {
+    body();
+    return musaSuccess;
+  } catch (const Failure& failure) {
+    return set_last_error(failure.error);
+  } catch (const std::bad_alloc&) {
+    return set_last_error(musaErrorMemoryAllocation);
+  }
+}
+
+}  // namespace musa::host

@@ -1,0 +1,211 @@
+#include "Device.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "Stream.h"
+
+namespace musa::host {
+namespace {
+
+constexpr int kDefaultDevices = 2;
+constexpr size_t kMiB = size_t{1} << 20;
+
+thread_local int current = 0;
+
+std::mutex peers_mutex;
+std::set<std::pair<int, int>> peers;  // (device, peer it may access)
+
+// A whole decimal number, else `fallback`: a typo must not turn into zero devices.
+int64_t number_from_environment(const char* variable, int64_t fallback) {
+  const char* text = std::getenv(variable);
+  if (text == nullptr || *text == '\0') return fallback;
+  char* end = nullptr;
+  const long long value = std::strtoll(text, &end, 10);
+  if (*end != '\0' || value < 0) {
+    std::fprintf(stderr, "musart: %s=%s is not a number, using %lld\n", variable, text,
+                 static_cast<long long>(fallback));
+    return fallback;
+  }
+  return value;
+}
+
+// Compute capability, warp size and block limits by architecture: sglang PR 10023 and the
+// torch_musa manual.
+struct Profile {
+  const char* name;
+  int major;
+  int minor;
+  int warp_size;
+};
+
+constexpr Profile kProfiles[] = {
+    {"mp_31", 3, 1, 32},   // MTT S5000
+    {"mp_22", 2, 2, 128},  // MTT S4000
+    {"mp_21", 2, 1, 128},  // MTT S80, S3000
+};
+
+const Profile& profile() {
+  static const Profile& value = []() -> const Profile& {
+    const char* name = std::getenv("MUSA_ARCH");
+    if (name == nullptr || *name == '\0') return kProfiles[0];
+    for (const Profile& candidate : kProfiles) {
+      if (std::strcmp(candidate.name, name) == 0) return candidate;
+    }
+    std::fprintf(stderr, "musart: MUSA_ARCH=%s is not one of mp_21, mp_22, mp_31; using mp_31\n",
+                 name);
+    return kProfiles[0];
+  }();
+  return value;
+}
+
+// Half of the machine's memory, shared out: what is left serves the host side of the same process.
+size_t default_memory() {
+  const size_t physical = static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) *
+                          static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const size_t share = physical / 2 / static_cast<size_t>(std::max(device_count(), 1));
+  return std::max(share / kMiB, size_t{256}) * kMiB;
+}
+
+}  // namespace
+
+int device_count() {
+  static const int count = static_cast<int>(
+      std::min<int64_t>(number_from_environment("TORCH_MUSA_HOST_DEVICES", kDefaultDevices), 64));
+  return count;
+}
+
+int current_device() { return current; }
+
+void require_device(int device) {
+  require(device_count() > 0, musaErrorNoDevice);
+  require(device >= 0 && device < device_count(), musaErrorInvalidDevice);
+}
+
+size_t device_memory() {
+  static const size_t bytes = [] {
+    const int64_t mib = number_from_environment("TORCH_MUSA_HOST_MEMORY", 0);
+    return mib > 0 ? static_cast<size_t>(mib) * kMiB : default_memory();
+  }();
+  return bytes;
+}
+
+bool peer_enabled(int device, int peer) {
+  std::lock_guard lock(peers_mutex);
+  return peers.count({device, peer}) != 0;
+}
+
+}  // namespace musa::host
+
+using musa::host::api;
+using musa::host::require;
+using musa::host::require_device;
+
+musaError_t musaGetDeviceCount(int* count) {
+  return api([&] {
+    require(count != nullptr);
+    *count = musa::host::device_count();
+    require(*count > 0, musaErrorNoDevice);
+  });
+}
+
+musaError_t musaGetDevice(int* device) {
+  return api([&] {
+    require(device != nullptr);
+    require(musa::host::device_count() > 0, musaErrorNoDevice);
+    *device = musa::host::current;
+  });
+}
+
+musaError_t musaSetDevice(int device) {
+  return api([&] {
+    require_device(device);
+    musa::host::current = device;
+  });
+}
+
+musaError_t musaGetDeviceProperties(musaDeviceProp* prop, int device) {
+  return api([&] {
+    require(prop != nullptr);
+    require_device(device);
+    const musa::host::Profile& arch = musa::host::profile();
+    *prop = {};
+    std::snprintf(prop->name, sizeof(prop->name), "MUSA host stand-in (%s)", arch.name);
+    std::snprintf(prop->uuid.bytes, sizeof(prop->uuid.bytes), "musa-host-%d", device);
+    prop->totalGlobalMem = musa::host::device_memory();
+    prop->sharedMemPerBlock = 48 << 10;
+    prop->sharedMemPerBlockOptin = 48 << 10;
+    prop->sharedMemPerMultiprocessor = 96 << 10;
+    prop->regsPerBlock = 65536;
+    prop->regsPerMultiprocessor = 65536;
+    prop->warpSize = arch.warp_size;
+    prop->memPitch = 0x7fffffff;
+    prop->maxThreadsPerBlock = 1024;
+    prop->maxThreadsPerMultiProcessor = 2048;
+    prop->maxBlocksPerMultiProcessor = 16;
+    prop->maxThreadsDim[0] = 1024;
+    prop->maxThreadsDim[1] = 1024;
+    prop->maxThreadsDim[2] = 64;
+    prop->maxGridSize[0] = 0x7fffffff;
+    prop->maxGridSize[1] = 65535;
+    prop->maxGridSize[2] = 65535;
+    prop->clockRate = 1000000;
+    prop->memoryClockRate = 1000000;
+    prop->memoryBusWidth = 64;
+    prop->l2CacheSize = 4 << 20;
+    prop->totalConstMem = 64 << 10;
+    prop->major = arch.major;
+    prop->minor = arch.minor;
+    prop->multiProcessorCount = static_cast<int>(std::max(sysconf(_SC_NPROCESSORS_ONLN), 1L));
+    prop->canMapHostMemory = 1;
+    prop->concurrentKernels = 1;
+    prop->asyncEngineCount = 1;
+    prop->unifiedAddressing = 1;
+    prop->streamPrioritiesSupported = 1;
+    prop->pciBusID = device;
+  });
+}
+
+musaError_t musaDeviceSynchronize() {
+  return api([&] {
+    require_device(musa::host::current);
+    musa::host::synchronize_device(musa::host::current);
+  });
+}
+
+musaError_t musaDeviceCanAccessPeer(int* can_access, int device, int peer_device) {
+  return api([&] {
+    require(can_access != nullptr);
+    require_device(device);
+    require_device(peer_device);
+    *can_access = device != peer_device ? 1 : 0;
+  });
+}
+
+musaError_t musaDeviceEnablePeerAccess(int peer_device, unsigned int flags) {
+  return api([&] {
+    require_device(peer_device);
+    require(flags == 0);
+    require(peer_device != musa::host::current, musaErrorInvalidDevice);
+    std::lock_guard lock(musa::host::peers_mutex);
+    require(musa::host::peers.insert({musa::host::current, peer_device}).second,
+            musaErrorPeerAccessAlreadyEnabled);
+  });
+}
+
+musaError_t musaDriverGetVersion(int* version) {
+  return api([&] {
+    require(version != nullptr);
+    *version = MUSART_VERSION;
+  });
+}
+
+musaError_t musaRuntimeGetVersion(int* version) { return musaDriverGetVersion(version); }

@@ -1,0 +1,87 @@
+// Error state: per thread for the calls that failed, per process for what a kernel broke.
+#include <atomic>
+
+#include "Api.h"
+
+namespace musa::host {
+namespace {
+
+thread_local musaError_t last_error = musaSuccess;
+std::atomic<musaError_t> sticky{musaSuccess};
+
+}  // namespace
+
+musaError_t sticky_error() { return sticky.load(std::memory_order_relaxed); }
+
+void set_sticky_error(musaError_t error) {
+  musaError_t none = musaSuccess;
+  sticky.compare_exchange_strong(none, error);  // the first one stays
+}
+
+musaError_t set_last_error(musaError_t error) {
+  if (error != musaSuccess) last_error = error;
+  return error;
+}
+
+}  // namespace musa::host
+
+musaError_t musaGetLastError() {
+  const musaError_t error = musaPeekAtLastError();
+  musa::host::last_error = musaSuccess;
+  return error;
+}
+
+musaError_t musaPeekAtLastError() {
+  const musaError_t sticky = musa::host::sticky_error();
+  return sticky != musaSuccess ? sticky : musa::host::last_error;
+}
+
+#define MUSA_ERRORS(X)                                                                      \
+  X(musaSuccess, "no error")                                                                \
+  X(musaErrorInvalidValue, "invalid argument")                                              \
+  X(musaErrorMemoryAllocation, "out of memory")                                             \
+  X(musaErrorInitializationError, "initialization error")                                   \
+  X(musaErrorInvalidConfiguration, "invalid configuration argument")                        \
+  X(musaErrorInvalidDevicePointer, "invalid device pointer")                                \
+  X(musaErrorInvalidMemcpyDirection, "invalid copy direction for memcpy")                   \
+  X(musaErrorInsufficientDriver, "MUSA driver version is insufficient for MUSA runtime version") \
+  X(musaErrorInvalidDeviceFunction, "invalid device function")                              \
+  X(musaErrorNoDevice, "no MUSA-capable device is detected")                                \
+  X(musaErrorInvalidDevice, "invalid device ordinal")                                       \
+  X(musaErrorPeerAccessUnsupported, "peer access is not supported between these two devices") \
+  X(musaErrorInvalidResourceHandle, "invalid resource handle")                              \
+  X(musaErrorNotReady, "device not ready")                                                  \
+  X(musaErrorIllegalAddress, "an illegal memory access was encountered")                    \
+  X(musaErrorLaunchOutOfResources, "too many resources requested for launch")               \
+  X(musaErrorLaunchTimeout, "the launch timed out and was terminated")                      \
+  X(musaErrorPeerAccessAlreadyEnabled, "peer access is already enabled")                    \
+  X(musaErrorPeerAccessNotEnabled, "peer access has not been enabled")                      \
+  X(musaErrorAssert, "device-side assert triggered")                                        \
+  X(musaErrorHostMemoryAlreadyRegistered, "part or all of the requested memory range is already mapped") \
+  X(musaErrorHostMemoryNotRegistered, "pointer does not correspond to a registered memory region") \
+  X(musaErrorLaunchFailure, "unspecified launch failure")                                   \
+  X(musaErrorNotPermitted, "operation not permitted")                                       \
+  X(musaErrorNotSupported, "operation not supported")                                       \
+  X(musaErrorUnknown, "unknown error")
+
+const char* musaGetErrorName(musaError_t error) {
+  switch (error) {
+#define X(code, text) \
+  case code:          \
+    return #code;
+    MUSA_ERRORS(X)
+#undef X
+  }
+  return "unrecognized error code";
+}
+
+const char* musaGetErrorString(musaError_t error) {
+  switch (error) {
+#define X(code, text) \
+  case code:          \
+    return text;
+    MUSA_ERRORS(X)
+#undef X
+  }
+  return "unrecognized error code";
+}
