@@ -1,0 +1,79 @@
+#include "kernels/mudnn/Operands.h"
+#include "kernels/ported/PortedKernels.h"
+#include "torch_musa/csrc/core/MUSAGuard.h"
+
+#include <torch_musa/ops/add_native.h>
+#include <torch_musa/ops/sub_native.h>
+
+#include <ATen/DeviceGuard.h>
+#include <ATen/native/BinaryOps.h>
+
+namespace at::musa {
+namespace {
+
+// One of the pair add / sub: the mode without alpha, the one with it, and the Unary mode for a
+// scalar right operand.
+struct AddLike {
+  const char* name;
+  BinaryMode plain;
+  BinaryMode scaled;
+  UnaryMode scalar;
+};
+constexpr AddLike kAdd{"add", BinaryMode::ADD, BinaryMode::ADD_ALPHA, UnaryMode::ADD};
+constexpr AddLike kSub{"sub", BinaryMode::SUB, BinaryMode::SUB_ALPHA, UnaryMode::SUB};
+
+Scalar product(const Scalar& a, const Scalar& b, ScalarType dtype) {
+  return isIntegralType(dtype, /*includeBool=*/true) ? Scalar(a.to<int64_t>() * b.to<int64_t>())
+                                                     : Scalar(a.to<double>() * b.to<double>());
+}
+
+void run(TensorIteratorBase& iter, const Scalar& alpha, const AddLike& op) {
+  const ScalarType dtype = iter.common_dtype();
+  if (isComplexType(dtype)) return add_kernel(iter, &op == &kSub ? -alpha : alpha);
+  if (dtype == kBool) {
+    // Over {0, 1} with saturation, self + alpha * other is an OR; sub_check has refused the
+    // subtraction.
+    if (alpha.to<bool>()) return RunBinary(iter, BinaryMode::LOGICAL_OR, {.name = op.name});
+    return RunUnary(iter, UnaryMode::IDENTITY, {.name = op.name, .compute = kByte});
+  }
+  if (alpha.equal(1)) return RunBinary(iter, op.plain, {.name = op.name});
+  if (iter.is_cpu_scalar(2)) {
+    return RunUnary(iter, op.scalar,
+                    {.name = op.name, .alpha = product(alpha, iter.tensor(2).item(), dtype)});
+  }
+  RunBinary(iter, op.scaled, {.name = op.name, .alpha = alpha});
+}
+
+}  // namespace
+
+TORCH_IMPL_FUNC(MusaAdd)
+(const Tensor& /*self*/, const Tensor& /*other*/, const Scalar& alpha, const Tensor& /*out*/) {
+  run(*this, alpha, kAdd);
+}
+
+// sub is the family's unstructured member: upstream's group is turned off in the operator list, so
+// these three check, guard, and build the iterator themselves.
+Tensor& SubTensorOut(const Tensor& self, const Tensor& other, const Scalar& alpha, Tensor& out) {
+  native::sub_check(self, other);
+  const c10::musa::OptionalMUSAGuard guard(device_of(out));
+  auto iter = TensorIterator::borrowing_binary_op(out, self, other);
+  native::alpha_check(iter.common_dtype(), alpha);
+  run(iter, alpha, kSub);
+  return out;
+}
+
+Tensor SubTensor(const Tensor& self, const Tensor& other, const Scalar& alpha) {
+  native::sub_check(self, other);
+  Tensor out;
+  const c10::musa::OptionalMUSAGuard guard(device_of(self.is_cpu() ? other : self));
+  auto iter = TensorIterator::borrowing_binary_op(out, self, other);
+  native::alpha_check(iter.common_dtype(), alpha);
+  run(iter, alpha, kSub);
+  return iter.output();
+}
+
+Tensor& SubTensor_(Tensor& self, const Tensor& other, const Scalar& alpha) {
+  return SubTensorOut(self, other, alpha, self);
+}
+
+}  // namespace at::musa

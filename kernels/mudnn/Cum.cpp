@@ -1,0 +1,63 @@
+#include "kernels/mudnn/AlongDim.h"
+
+#include <torch_musa/ops/cumprod_native.h>
+#include <torch_musa/ops/cumsum_native.h>
+
+#include <ATen/WrapDimUtils.h>
+#include <ATen/ops/cumsum.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/view_as_real.h>
+
+namespace at::musa {
+namespace {
+
+using CumMode = ::musa::dnn::Cum::Mode;
+
+// muDNN accumulates floating point, INT32 and INT64.
+ScalarType accumulation_type(ScalarType dtype) {
+  return dtype == kBool || dtype == kByte || dtype == kChar || dtype == kShort ? kLong : dtype;
+}
+
+void accumulate(const char* name, CumMode mode, const Tensor& self, int64_t dim,
+                const Tensor& out) {
+  if (out.numel() == 0) return;
+  const ScalarType compute = accumulation_type(out.scalar_type());
+  CheckComputeType(compute, name);
+  // The element type comes first: the sums of an int8 tensor cast to int64 do not wrap.
+  const Tensor in = self.to(out.scalar_type()).to(compute).contiguous();
+  const Tensor target = out.scalar_type() == compute && out.is_contiguous()
+                            ? out
+                            : at::empty(out.sizes(), out.options().dtype(compute));
+  const int64_t wrapped = maybe_wrap_dim(dim, self.dim());
+  muTensor mu_in = DescribeAlong(in, wrapped);
+  muTensor mu_out = DescribeAlong(target, wrapped);
+  ::musa::dnn::Cum op;
+  CHECK_MUDNN_STATUS(op.SetMode(mode), "SetMode");
+  CHECK_MUDNN_STATUS(op.SetDim(kAlongAxis), "SetDim");
+  CHECK_MUDNN_STATUS(op.Run(GetMudnnHandle(), mu_out, mu_in, InternalMemAlloc), name);
+  if (!target.is_same(out)) out.copy_(target);
+}
+
+}  // namespace
+
+TORCH_IMPL_FUNC(MusaCumsum)
+(const Tensor& self, int64_t dim, std::optional<ScalarType> /*dtype*/, const Tensor& out) {
+  if (out.is_complex()) {
+    Tensor parts = at::view_as_real(out);
+    const Tensor in = at::view_as_real(self.to(out.scalar_type()));
+    if (self.dim() == 0) {
+      parts.copy_(in);
+    } else {
+      at::cumsum_out(parts, in, maybe_wrap_dim(dim, self.dim()));
+    }
+  } else {
+    accumulate("cumsum_out_cpu", CumMode::ADD, self, dim, out);
+  }
+}
+
+TORCH_IMPL_FUNC(MusaCumprod)
+(const Tensor& self, int64_t dim, std::optional<ScalarType> /*dtype*/, const Tensor& out) {
+  accumulate("cumprod_out_cpu", CumMode::MUL, self, dim, out);
+}
+
+}  // namespace at::musa

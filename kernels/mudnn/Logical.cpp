@@ -1,0 +1,54 @@
+#include "kernels/mudnn/Operands.h"
+#include "torch_musa/csrc/core/MUSAGuard.h"
+
+#include <torch_musa/ops/logical_and_native.h>
+#include <torch_musa/ops/logical_not_native.h>
+#include <torch_musa/ops/logical_or_native.h>
+#include <torch_musa/ops/logical_xor_native.h>
+
+#include <ATen/DeviceGuard.h>
+
+namespace at::musa {
+namespace {
+
+// muDNN's LOGICAL_* read BOOL; other dtypes are converted by their truth value.
+Tensor& logical(const Tensor& self, const Tensor& other, Tensor& out, BinaryMode mode,
+                const char* name) {
+  const c10::musa::OptionalMUSAGuard guard(device_of(out));
+  auto iter = TensorIterator::comparison_op(out, self, other);
+  RunBinary(iter, mode, {.name = name, .compute = kBool, .result = kBool});
+  return out;
+}
+
+}  // namespace
+
+Tensor& LogicalAndOut(const Tensor& self, const Tensor& other, Tensor& out) {
+  return logical(self, other, out, BinaryMode::LOGICAL_AND, "logical_and");
+}
+
+Tensor& LogicalOrOut(const Tensor& self, const Tensor& other, Tensor& out) {
+  return logical(self, other, out, BinaryMode::LOGICAL_OR, "logical_or");
+}
+
+Tensor& LogicalXorOut(const Tensor& self, const Tensor& other, Tensor& out) {
+  return logical(self, other, out, BinaryMode::LOGICAL_XOR, "logical_xor");
+}
+
+Tensor& LogicalNotOut(const Tensor& self, Tensor& out) {
+  const c10::musa::OptionalMUSAGuard guard(device_of(out));
+  auto iter = TensorIteratorConfig()
+                  .check_all_same_dtype(false)
+                  .add_output(out)
+                  .add_const_input(self)
+                  .build();
+  // x == 0 in the operand's own dtype; complex numbers first become their truth value.
+  const ScalarType dtype = self.scalar_type();
+  RunUnary(iter, UnaryMode::EQ,
+           {.name = "logical_not",
+            .alpha = Scalar(0),
+            .compute = dtype == kBool || isComplexType(dtype) ? kByte : dtype,
+            .result = kBool});
+  return out;
+}
+
+}  // namespace at::musa
