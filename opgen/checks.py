@@ -55,7 +55,8 @@ def _check_stubs(r: Registration, kernels: KernelIndex, backend: Backend, diagno
         headers = ", ".join(f"<{header}>" for header in known.header.split(","))
         diagnostics.error(
             r.spec.location,
-            f"Legacy entry '{r.spec.func}' needs a kernel on DispatchStub '{stub}' ({headers}), which no source registers",
+            f"Legacy entry '{r.spec.func}' needs a kernel on DispatchStub '{stub}' ({headers}), "
+            "which no source registers",
             f"register one in namespace at::native: {backend.register_stub_macro}({stub}, &your_kernel)\n"
             f"(REGISTER_DISPATCH in a .cu file), or name an implementation: dispatch: {{{r.dispatch_key}: Kernel}}",
         )
@@ -85,7 +86,7 @@ def _check_definition(
     backend: Backend,
     diagnostics: Diagnostics,
 ) -> None:
-    """One kernel: defined in our namespace, once, with the parameters `required`; `macro` is how structured ones begin."""
+    """One kernel: defined in our namespace, once, as `required`; `macro` begins a structured definition."""
     # TORCH_IMPL_FUNC hides the return type and the class, so only parameters are shown and compared there.
     shown = f"{macro}({required.partition('(')[2]}" if macro else required
     what = "meta function" if "META_FUNC" in macro else "kernel"
@@ -95,7 +96,9 @@ def _check_definition(
         diagnostics.error(
             where,
             f"no source defines {what} '{name}' for '{op}'",
-            "\n".join([*_nearby(name, found, definitions, backend), f"define it in namespace {backend.namespace}:", shown]),
+            "\n".join(
+                [*_nearby(name, found, definitions, backend), f"define it in namespace {backend.namespace}:", shown]
+            ),
         )
         return
     expected = canonical_signature(required)
@@ -120,7 +123,8 @@ def _nearby(
 ) -> list[str]:
     if found:
         other = found[0]
-        return [f"{other.path}:{other.line} defines one in namespace {other.namespace}; move it to {backend.namespace}, or"]
+        where = f"{other.path}:{other.line}"
+        return [f"{where} defines one in namespace {other.namespace}; move it to {backend.namespace}, or"]
     near = nearest(name, definitions, cutoff=0.75)
     if near is None:
         return []

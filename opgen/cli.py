@@ -112,9 +112,8 @@ def check(yaml_path: Path | None, kernels: Path | None) -> None:
     report(diagnostics)
     if diagnostics.errors:
         raise SystemExit(1)
-    click.echo(
-        f"torch {sources.install.version}: {analysis.entries} entries, {len(analysis.registrations)} registrations, no errors"
-    )
+    counts = f"{analysis.entries} entries, {len(analysis.registrations)} registrations"
+    click.echo(f"torch {sources.install.version}: {counts}, no errors")
 
 
 def report(diagnostics: Diagnostics) -> None:

@@ -88,9 +88,7 @@ class Summary:
         )
 
 
-def analyse(
-    sources: Sources, diagnostics: Diagnostics, *, need_sources: bool = True, draft: bool = False
-) -> Analysis:
+def analyse(sources: Sources, diagnostics: Diagnostics, *, need_sources: bool = True, draft: bool = False) -> Analysis:
     """Read, classify and check. With `need_sources=False` kernels may be missing (as for `opgen list`), with `draft`
     they are warned about.
 

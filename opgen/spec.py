@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
-
 from opgen.backend import MUSA, Backend
 from opgen.diagnostics import Diagnostics, Location, OpgenError, did_you_mean
 
@@ -63,9 +62,9 @@ class OpSpec:
     key_locations: Mapping[str, Location] = field(default_factory=dict)
     """Where each key's value stands: `structured`, ..., and `dispatch.PrivateUse1` for each dispatch key."""
     structured: bool | Inherit = Inherit.UPSTREAM
-    structured_delegate: str | None | Inherit = Inherit.UPSTREAM
-    structured_inherits: str | None | Inherit = Inherit.UPSTREAM
-    precomputed: tuple[str, ...] | None | Inherit = Inherit.UPSTREAM
+    structured_delegate: str | Inherit | None = Inherit.UPSTREAM
+    structured_inherits: str | Inherit | None = Inherit.UPSTREAM
+    precomputed: tuple[str, ...] | Inherit | None = Inherit.UPSTREAM
     device_check: str | None = None
     """`NoCheck`, `ExactSame`, or None for the default of the entry's kind."""
     device_guard: bool | None = None
@@ -90,9 +89,7 @@ def load_specs(path: Path | str, diagnostics: Diagnostics, backend: Backend = MU
     try:
         raw = file.read_bytes()
     except FileNotFoundError:
-        raise OpgenError(
-            "no such operator list", Location(str(path)), "name another one with --yaml FILE"
-        ) from None
+        raise OpgenError("no such operator list", Location(str(path)), "name another one with --yaml FILE") from None
     except OSError as error:
         raise OpgenError(f"cannot read the operator list: {error.strerror}", Location(str(path))) from None
     return parse_specs(raw, str(path), diagnostics, backend)
@@ -164,14 +161,12 @@ def _compose(raw: bytes, path: str, diagnostics: Diagnostics) -> yaml.Node | Non
         diagnostics.error(Location(path), f"not valid YAML: {' '.join(str(error).split())}")
         return None
     if node is None:
-        diagnostics.error(
-            Location(path, 1, 1), "the operator list is empty", "add an entry such as `- func: tril.out`"
-        )
+        diagnostics.error(Location(path, 1, 1), "the operator list is empty", "add an entry such as `- func: tril.out`")
     return node
 
 
 def _structure_fault(text: str, path: str) -> tuple[Location, str, str] | None:
-    """Nesting so deep that composing it would exhaust the C stack, or aliases, which an operator list has no use for."""
+    """Nesting so deep that composing it could exhaust the stack, or aliases, which an operator list has no use for."""
     depth = 0
     for event in yaml.parse(text, Loader=_Loader):
         if isinstance(event, yaml.CollectionStartEvent):
@@ -180,21 +175,22 @@ def _structure_fault(text: str, path: str) -> tuple[Location, str, str] | None:
             depth -= 1
         elif isinstance(event, yaml.AliasEvent):
             return (
-                Location(path, event.start_mark.line + 1, event.start_mark.column + 1),
+                _location(event, path),
                 f"YAML alias '*{event.anchor}' in an operator list",
                 "write the value out; aliases are refused because they can blow up without bound",
             )
         if depth > _MAX_DEPTH:
             return (
-                Location(path, event.start_mark.line + 1, event.start_mark.column + 1),
+                _location(event, path),
                 f"more than {_MAX_DEPTH} nested collections",
                 "an entry is a mapping whose values are scalars, a list or one mapping",
             )
     return None
 
 
-def _location(node: yaml.Node, path: str) -> Location:
-    return Location(path, node.start_mark.line + 1, node.start_mark.column + 1)
+def _location(item: Any, path: str) -> Location:
+    """Where a node or an event begins."""
+    return Location(path, item.start_mark.line + 1, item.start_mark.column + 1)
 
 
 def _kind(node: yaml.Node) -> str:
@@ -242,9 +238,7 @@ class _Entry:
     def read(self) -> OpSpec | None:
         """The entry, or None when it has no usable `func` to go by."""
         if not isinstance(self._node, yaml.MappingNode):
-            self._error(
-                self._node, f"an entry must be a mapping, not {_kind(self._node)}", "write `- func: tril.out`"
-            )
+            self._error(self._node, f"an entry must be a mapping, not {_kind(self._node)}", "write `- func: tril.out`")
             return None
         for key_node, value in self._node.value:
             self._read_key(key_node, value)

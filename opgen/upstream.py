@@ -112,7 +112,7 @@ def _package_folder(name: str) -> Path:
     if not locations:
         raise OpgenError(
             f"package '{name}' is not installed",
-            hint="install PyTorch (pip install torch); its wheel carries torchgen, which is not the PyPI project of that name",
+            hint="install PyTorch (pip install torch): its wheel carries torchgen, which is not PyPI's torchgen",
         )
     return Path(locations[0])
 
@@ -132,7 +132,7 @@ class Upstream:
     tags: frozenset[str]
 
     def kernel(self, op: str, key: str) -> BackendMetadata | None:
-        """The kernel that upstream's dispatch table gives `op` for `key`; structured delegates have none of their own."""
+        """The kernel of `op` for `key` in upstream's dispatch table; structured delegates have none of their own."""
         index = self.indices.get(key)
         return index.get_kernel(self.functions[op]) if index is not None else None
 

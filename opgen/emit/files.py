@@ -144,12 +144,8 @@ def _helpers(backend: Backend) -> str:
     )
 
 
-def _shard(
-    roots: Mapping[str, Sequence[Registration]], declared: Mapping[str, Declarations], backend: Backend
-) -> str:
-    members = sorted(
-        (r for group in roots.values() for r in group), key=lambda r: (r.root, r.op, r.dispatch_key)
-    )
+def _shard(roots: Mapping[str, Sequence[Registration]], declared: Mapping[str, Declarations], backend: Backend) -> str:
+    members = sorted((r for group in roots.values() for r in group), key=lambda r: (r.root, r.op, r.dispatch_key))
     if not members:
         return _template("shard.cpp").render(banner=_banner(backend), includes=[], blocks=[])
     includes = {backend.helpers_header}
