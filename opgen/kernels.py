@@ -65,13 +65,14 @@ class KernelIndex:
     stubs: Definitions = field(default_factory=dict)
 
 
-def scan_kernels(root: Path) -> KernelIndex:
-    """Index ``kernels/{mudnn,ported,cpu_fallback}/**/*.{cpp,cu}`` below the project ``root``; no folder, an empty
-    index.
+def scan_kernels(root: Path, folder: Path | None = None) -> KernelIndex:
+    """Index ``{mudnn,ported,cpu_fallback}/**/*.{cpp,cu}`` below ``folder`` (``root/kernels``); no folder, an empty
+    index. Paths are told relative to the project ``root``.
 
     A file is parsed only when its content has not been seen before.
     """
-    sources = [(path, family, path.read_bytes()) for family in FAMILIES for path in _sources(root / "kernels" / family)]
+    base = folder if folder is not None else root / "kernels"
+    sources = [(path, family, path.read_bytes()) for family in FAMILIES for path in _sources(base / family)]
     cached = cache.load(_CACHE_NAME, _CACHE_KEY)
     known: dict[str, tuple[Found, ...]] = cached if isinstance(cached, dict) else {}
     parsed: dict[str, tuple[Found, ...]] = {}
