@@ -12,12 +12,14 @@ file(GLOB MUSA_PORT_TOOL CONFIGURE_DEPENDS
 file(GLOB MUSA_MCC CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/sdk/host/mcc/*.py)
 
 function(_musa_port_command source target)
-  # A build step's timestamp must move even where the text did not, or Ninja would run the step forever.
+  # The stamp records that the step ran; the port itself keeps its time where its text did not change, and as a byproduct
+  # (Ninja looks at it again after the step) it then recompiles nothing.
   add_custom_command(
-    OUTPUT ${target}
+    OUTPUT ${target}.stamp
+    BYPRODUCTS ${target}
     COMMAND ${CMAKE_COMMAND} -E env PYTHONPATH=${CMAKE_SOURCE_DIR} PYTHONDONTWRITEBYTECODE=1
             ${Python3_EXECUTABLE} -m opgen.port ${source} --out ${target}
-    COMMAND ${CMAKE_COMMAND} -E touch ${target}
+    COMMAND ${CMAKE_COMMAND} -E touch ${target}.stamp
     DEPENDS ${source} ${MUSA_PORT_TOOL}
     COMMENT "Porting ${source}"
     VERBATIM)
@@ -43,17 +45,17 @@ function(musa_add_ported_sources out)
     add_custom_command(
       OUTPUT ${mu}.cpp
       COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/sdk/host/mcc --translate ${mu} -o ${mu}.cpp --presumed ${source}
-      DEPENDS ${mu} ${MUSA_MCC}
+      DEPENDS ${mu}.stamp ${MUSA_MCC}
       COMMENT "mcc ${name}"
       VERBATIM)
     list(APPEND result ${mu}.cpp)
   endforeach()
 
-  # Inner loops are what these files are made of: let the compiler vectorize them. Nothing here reads errno, and with it
-  # out of the way sqrt and its like become instructions.
+  # Inner loops are what these files are made of: let the compiler vectorize them. (Flags that define a macro, such as
+  # -fno-math-errno, would shut out the precompiled header. The warning is a false alarm in PyTorch's native/Math.h.)
   set_source_files_properties(${result} PROPERTIES
-    COMPILE_OPTIONS "-O3;-fno-math-errno"
-    INCLUDE_DIRECTORIES "${MUSA_PORTED_DIR}"
-    OBJECT_DEPENDS "${ported_headers}")
-  set(${out} ${result} PARENT_SCOPE)
+    COMPILE_OPTIONS "-O3;-Wno-maybe-uninitialized"
+    INCLUDE_DIRECTORIES "${MUSA_PORTED_DIR}")
+  # As sources of the target, the headers exist before its first object is compiled.
+  set(${out} ${result} ${ported_headers} PARENT_SCOPE)
 endfunction()

@@ -1,40 +1,5 @@
-"""`python -m opgen.port SRC --out DIR`: what the build runs for kernels/ported."""
+"""`python -m opgen.port`."""
 
-from __future__ import annotations
+from opgen.port.cli import command
 
-import sys
-from pathlib import Path
-
-import click
-
-from opgen.diagnostics import OpgenError
-from opgen.port.files import TreeReport, port_file, port_tree, ported_path
-from opgen.port.mapping import load_mapping
-
-
-@click.command(name="port")
-@click.argument("source", type=click.Path(exists=True, path_type=Path))
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder, or the .mu/.muh file for a file.")
-@click.option(
-    "--ignore", multiple=True, type=click.Path(path_type=Path), help="Folder below SOURCE to leave out; repeatable."
-)
-def main(source: Path, out: Path, ignore: tuple[Path, ...]) -> None:
-    """Port CUDA SOURCE (a file or a folder) to MUSA. Only files whose port changed are written."""
-    try:
-        if source.is_dir():
-            report = port_tree(source, out, ignore=ignore)
-        else:
-            mapping = load_mapping()
-            names_a_file = out.suffix in mapping.suffixes.values()
-            target = out if names_a_file else out / ported_path(Path(source.name), mapping)
-            report = TreeReport((port_file(source, target, mapping),))
-    except OpgenError as error:
-        click.echo(str(error), err=True)
-        sys.exit(1)
-    for problem in report.problems:
-        click.echo(str(problem), err=True)
-    sys.exit(1 if report.problems else 0)
-
-
-if __name__ == "__main__":
-    main()
+command()

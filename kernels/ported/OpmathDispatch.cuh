@@ -1,0 +1,27 @@
+// Dispatch of elementwise kernels by the type they compute in.
+#pragma once
+
+#include <ATen/Dispatch.h>
+#include <ATen/OpMathType.h>
+#include <ATen/native/TensorIterator.h>
+
+namespace at::native {
+
+/// The dtype that values of an iterator are computed in: float for Half and BFloat16, complex<float> for
+/// complex<Half>, else the common dtype itself. A functor of that type serves the narrow dtypes through gpu_kernel's
+/// casts on load and store: the same rounding, and half the functors to compile.
+inline ScalarType opmath_dtype(const TensorIteratorBase& iter) {
+  return at::toOpMathType(iter.common_dtype());
+}
+
+}  // namespace at::native
+
+// Bodies of unary kernels on `iter`: EXPRESSION is a function of `x`, of type scalar_t.
+#define GPU_UNARY_BODY(EXPRESSION)                                                 \
+  [&] {                                                                            \
+    gpu_kernel(iter, [] GPU_LAMBDA(scalar_t x) -> scalar_t { return EXPRESSION; }); \
+  }
+#define GPU_UNARY_FLOATING(NAME, EXPRESSION) \
+  AT_DISPATCH_FLOATING_TYPES(opmath_dtype(iter), NAME, GPU_UNARY_BODY(EXPRESSION))
+#define GPU_UNARY_FLOATING_AND_COMPLEX(NAME, EXPRESSION) \
+  AT_DISPATCH_FLOATING_AND_COMPLEX_TYPES(opmath_dtype(iter), NAME, GPU_UNARY_BODY(EXPRESSION))
