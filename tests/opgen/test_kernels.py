@@ -23,7 +23,7 @@ def only(source: str) -> Found:
     return found
 
 
-# ------------------------------------------------------------------------------------------------------- what is seen
+# ---- what is seen
 
 TRIL = """\
 #include <torch_musa/ops/tril_native.h>
@@ -172,7 +172,7 @@ TORCH_IMPL_FUNC(Go)(const Tensor& self, const Tensor& out) { go(*this); }
     assert names(source) == {("function", "go"), ("stub", "go_stub"), ("impl", "Go")}
 
 
-# ---------------------------------------------------------------------------------------------------------- properties
+# ---- properties
 
 _IDENTIFIER = st.from_regex(r"[A-Z][a-z]{1,6}[0-9]?_?", fullmatch=True)
 _TYPES = st.sampled_from(["const Tensor&", "Tensor &", "int64_t", "Scalar const&", "std::array<bool, 3>", "bool"])
@@ -288,7 +288,7 @@ def test_scanned_definition_equals_the_declaration_that_torchgen_prints() -> Non
     assert (found.returns, found.params) == (declared.returns, declared.params)
 
 
-# ---------------------------------------------------------------------------------------------------- folders and cache
+# ---- folders and cache
 
 
 @pytest.fixture

@@ -1,0 +1,77 @@
+"""`opgen coverage`: the matrix as a table, as JSON, or as committed files."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from opgen.diagnostics import Diagnostics
+from opgen.tables import print_table
+
+if TYPE_CHECKING:
+    from opgen.coverage.matrix import Matrix
+
+__all__ = ["command"]
+
+
+@click.command(epilog="Example: opgen coverage --format json | jq .totals")
+@click.option("--yaml", "yaml_path", type=click.Path(path_type=Path), help="Operator list; default: the project's own.")
+@click.option(
+    "--format", "output", type=click.Choice(["table", "json"]), default="table", show_default=True, help="How to print."
+)
+@click.option(
+    "--write",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Write README.md and coverage.json there.",
+)
+def command(yaml_path: Path | None, output: str, folder: Path | None) -> None:
+    """Show the operator coverage matrix.
+
+    Counted are the overloads for which the installed PyTorch has a CUDA kernel, less those that belong to one vendor's
+    library (cuDNN, MIOpen, cuSPARSELt): that number is the denominator. Each is native or cpu_fallback (registered by
+    an entry), composite (PyTorch's own kernel for any device), or missing. `verdicts` says by dtype what running the
+    overload has shown.
+
+    The exit status is 1 when the operator list has errors.
+    """
+    from opgen.backend import MUSA
+    from opgen.cli import report
+    from opgen.coverage.matrix import measure
+    from opgen.coverage.report import to_json, write_report
+    from opgen.gen import Sources, analyse
+    from opgen.project import find_project
+
+    diagnostics = Diagnostics()
+    analysis = analyse(Sources.of(find_project(), yaml_path), diagnostics, need_sources=False)
+    matrix = measure(analysis.registrations, analysis.upstream, MUSA)
+    if output == "json":
+        click.echo(to_json(matrix), nl=False)
+    else:
+        _print(matrix)
+    report(diagnostics)
+    if diagnostics.errors:
+        raise SystemExit(1)
+    if folder is not None:
+        write_report(matrix, folder)
+        click.echo(f"wrote {folder / 'README.md'} and {folder / 'coverage.json'}", file=sys.stderr)
+
+
+def _print(matrix: Matrix) -> None:
+    from opgen.coverage.matrix import State
+
+    totals = matrix.totals()
+    click.echo(
+        f"PyTorch {matrix.torch_version}: {matrix.denominator:,} overloads with a CUDA kernel "
+        f"({totals['vendor_only']} vendor-only ones not counted), {totals['registered']:,} registered"
+    )
+    click.echo()
+    rows = [(s.value, f"{matrix.count(s):,}", f"{matrix.count(s) / max(matrix.denominator, 1):.1%}") for s in State]
+    print_table(("state", "overloads", "share"), rows, right=frozenset({1, 2}))
+    for title, counts in (("family", matrix.by_family()), ("kind", matrix.by_kind())):
+        if counts:
+            click.echo()
+            print_table((title, "registered"), [(k, f"{n:,}") for k, n in counts.items()], right=frozenset({1}))

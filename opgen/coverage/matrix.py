@@ -1,0 +1,175 @@
+"""The coverage matrix, from the operator list and the installed PyTorch's dispatch tables. Pure functions.
+
+The denominator is every overload for which the installed PyTorch has a CUDA kernel, the members of structured groups
+included (1,268 in 2.13.0), less the vendor-only ones, whose contract names one vendor's library (data/vendor_only.tsv).
+
+Each overload of the denominator is in exactly one state:
+
+========= ===========================================================================================================
+native       an entry registers a kernel: muDNN, ported, our own composition, or a function reused from upstream
+cpu_fallback an entry sends it through the CPU on purpose
+composite    no entry, but upstream has a kernel for it that works on any device by calling other operators
+missing      none of these: the backend-wide boxed fallback runs it on the CPU, with a warning; views, factories and
+             random operators, which cannot run there, raise
+========= ===========================================================================================================
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from opgen.backend import Backend
+    from opgen.classify import Registration
+    from opgen.upstream import Upstream
+
+__all__ = ["Matrix", "Overload", "State", "VendorOnly", "cuda_overloads", "measure", "vendor_only"]
+
+_REFERENCE_KEY = "CUDA"
+# Upstream's kernels under these keys are dispatched to for PrivateUse1, too.
+_COMPOSITE_KEYS = ("CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional", "CompositeImplicitAutograd")
+_FALLBACK_FAMILY = "cpu_fallback"
+
+
+class State(str, Enum):
+    """What happens when the overload is called on the device."""
+
+    NATIVE = "native"
+    CPU_FALLBACK = "cpu_fallback"
+    COMPOSITE = "composite"
+    MISSING = "missing"
+
+
+@dataclass(frozen=True)
+class Overload:
+    """One row of the matrix."""
+
+    op: str
+    state: State
+    kind: str | None
+    """Kind of the registration; None where no entry registers the overload."""
+    family: str | None
+    """mudnn, ported, upstream, cpu_fallback or composite; None for a missing overload or a kernel not yet written."""
+    source: str | None
+    """The file that defines the kernel, relative to the project root."""
+
+
+@dataclass(frozen=True)
+class VendorOnly:
+    """An overload that is left out of the denominator, and why."""
+
+    op: str
+    library: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """The state of every overload in the denominator."""
+
+    torch_version: str
+    """The release alone (`2.13.0`): how its wheel was built changes nothing here."""
+    overloads: tuple[Overload, ...]
+    vendor_only: tuple[VendorOnly, ...]
+
+    @property
+    def denominator(self) -> int:
+        return len(self.overloads)
+
+    def count(self, state: State) -> int:
+        return sum(overload.state is state for overload in self.overloads)
+
+    def totals(self) -> dict[str, int]:
+        """native + cpu_fallback = registered; registered + composite + missing = denominator."""
+        native, fallback = self.count(State.NATIVE), self.count(State.CPU_FALLBACK)
+        return {
+            "registered": native + fallback,
+            "native": native,
+            "composite": self.count(State.COMPOSITE),
+            "cpu_fallback": fallback,
+            "missing": self.count(State.MISSING),
+            "vendor_only": len(self.vendor_only),
+        }
+
+    def by_family(self) -> dict[str, int]:
+        """Registered overloads by kernel family, most first."""
+        registered = (o for o in self.overloads if o.state in (State.NATIVE, State.CPU_FALLBACK))
+        return dict(Counter(o.family or "no source" for o in registered).most_common())
+
+    def by_kind(self) -> dict[str, int]:
+        """Registered overloads by kind, most first."""
+        return dict(Counter(o.kind for o in self.overloads if o.kind is not None).most_common())
+
+    def as_json(self) -> dict[str, object]:
+        """What `opgen coverage --format json` prints; `verdicts` maps dtypes to what running the overload has shown."""
+        return {
+            "torch": self.torch_version,
+            "denominator": self.denominator,
+            "totals": self.totals(),
+            "overloads": [
+                {"op": o.op, "kind": o.kind, "family": o.family, "source": o.source, "verdicts": {}}
+                for o in self.overloads
+            ],
+        }
+
+
+@cache
+def vendor_only() -> Mapping[str, VendorOnly]:
+    """The vendor-only overloads of every supported PyTorch, by name."""
+    text = resources.files("opgen").joinpath("data/vendor_only.tsv").read_text(encoding="utf-8")
+    lines = (line.split("\t") for line in text.splitlines() if line and not line.startswith("#"))
+    return {op: VendorOnly(op, library, reason) for op, library, reason in lines}
+
+
+def cuda_overloads(upstream: Upstream) -> tuple[str, ...]:
+    """Every overload with a CUDA kernel, sorted.
+
+    Those in CUDA's dispatch table, and the functional and in-place members of structured groups, which share their out
+    overload's kernel.
+    """
+    return tuple(op for op in upstream.names if _has_cuda_kernel(op, upstream))
+
+
+def measure(registrations: Iterable[Registration], upstream: Upstream, backend: Backend) -> Matrix:
+    """The matrix for these registrations (those under the backend's dense key count)."""
+    registered = {r.op: r for r in registrations if r.dispatch_key == backend.dispatch_key}
+    excluded = vendor_only()
+    counted = cuda_overloads(upstream)
+    return Matrix(
+        torch_version=upstream.torch_version.partition("+")[0],
+        overloads=tuple(_overload(op, registered, upstream) for op in counted if op not in excluded),
+        vendor_only=tuple(excluded[op] for op in counted if op in excluded),
+    )
+
+
+def _has_cuda_kernel(op: str, upstream: Upstream) -> bool:
+    if upstream.kernel(op, _REFERENCE_KEY) is not None:
+        return True
+    delegate = upstream.functions[op].structured_delegate
+    return delegate is not None and upstream.kernel(str(delegate), _REFERENCE_KEY) is not None
+
+
+def _overload(op: str, registered: Mapping[str, Registration], upstream: Upstream) -> Overload:
+    registration = registered.get(op)
+    if registration is not None:
+        on_cpu = registration.family == _FALLBACK_FAMILY
+        state = State.CPU_FALLBACK if on_cpu else State.NATIVE
+        return Overload(op, state, registration.kind.value, registration.family, registration.source)
+    if _is_composite(op, registered, upstream):
+        return Overload(op, State.COMPOSITE, None, "composite", None)
+    return Overload(op, State.MISSING, None, None, None)
+
+
+def _is_composite(op: str, registered: Mapping[str, Registration], upstream: Upstream) -> bool:
+    if any(upstream.kernel(op, key) is not None for key in _COMPOSITE_KEYS):
+        return True
+    # For the functional and in-place members of structured groups PyTorch generates a kernel that allocates the result
+    # and calls the out overload, on any device: it is worth as much as the out overload is.
+    delegate = upstream.functions[op].structured_delegate
+    return delegate is not None and str(delegate) in registered

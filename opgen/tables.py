@@ -1,0 +1,38 @@
+"""Tables for people: drawn with Rich on a terminal, plain aligned columns in a pipe or a file."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import click
+
+__all__ = ["print_table"]
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset()) -> None:
+    """Print ``rows`` under ``columns``; the columns whose index is in ``right`` are set flush right."""
+    if sys.stdout.isatty():
+        _print_rich(columns, rows, right)
+        return
+    lines = [columns, *rows]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(columns))]
+    for line in lines:
+        cells = [
+            cell.rjust(w) if i in right else cell.ljust(w) for i, (cell, w) in enumerate(zip(line, widths, strict=True))
+        ]
+        click.echo("  ".join(cells).rstrip())
+
+
+def _print_rich(columns: Sequence[str], rows: Sequence[Sequence[str]], right: frozenset[int]) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for i, column in enumerate(columns):
+        table.add_column(column, justify="right" if i in right else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*map(Text, row))
+    Console().print(table)
