@@ -1,8 +1,8 @@
 """The MUSA device for PyTorch: `torch.device("musa")` and `torch.musa`.
 
 `import torch` loads this package by itself through the entry point group `torch.backends`; `import torch_musa` does it
-explicitly. The difference is what happens when nothing has been built for the installed PyTorch: the automatic way leaves
-torch as it is, for the tools that make the build import torch too, and the explicit one raises ImportError.
+explicitly. The difference is what happens when nothing has been built for the installed PyTorch: the automatic way
+leaves torch as it is, for the tools that make the build import torch too, and the explicit one raises ImportError.
 """
 
 from __future__ import annotations

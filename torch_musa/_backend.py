@@ -1,4 +1,4 @@
-"""Loading the libraries and registering the device, once per process and through PyTorch's public registration calls."""
+"""Loading the libraries and registering the device: once per process, through PyTorch's public registration calls."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def find(torch_version: str) -> Build | None:
 def how_to_build(torch_version: str) -> str:
     """What to tell someone for whom `find` returned None."""
     folder = _folder(torch_version)
-    lines = [f"torch_musa is not built for PyTorch {torch_version} (target {target()}): there is no {folder}/lib/_C.so."]
+    lines = [f"torch_musa is not built for PyTorch {torch_version} (target {target()}): no {folder}/lib/_C.so."]
     others = sorted(path.parent.parent.name for path in _PROJECT.glob("build/*/lib/_C.so"))
     if "TORCH_MUSA_BUILD_DIR" in os.environ:
         lines.append("TORCH_MUSA_BUILD_DIR says to look there.")

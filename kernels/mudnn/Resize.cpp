@@ -4,7 +4,6 @@
 #include <torch_musa/ops/set_native.h>
 
 #include <ATen/EmptyTensor.h>
-#include <ATen/NamedTensorUtils.h>
 #include <ATen/detail/PrivateUse1HooksInterface.h>
 #include <ATen/native/Resize.h>
 #include <ATen/native/ResizeCommon.h>
@@ -56,9 +55,6 @@ void resize_impl(TensorImpl* impl, IntArrayRef size, std::optional<IntArrayRef> 
 
 const Tensor& Resize(const Tensor& self, IntArrayRef size,
                      std::optional<MemoryFormat> memory_format) {
-  if (self.has_names()) {
-    return at::native::resize_named_tensor_(self, size, memory_format);
-  }
   TensorImpl* impl = self.unsafeGetTensorImpl();
   const Storage& storage = impl->unsafe_storage();
   const int64_t old_nbytes = storage ? static_cast<int64_t>(storage.nbytes()) : 0;

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Union
+from typing import TypeAlias
 
 import torch
 
@@ -10,7 +10,7 @@ from torch_musa import _backend
 
 _C = _backend.extension()
 
-Device = Union[int, str, torch.device, None]
+Device: TypeAlias = int | str | torch.device | None
 
 
 def _get_device_index(device: Device, optional: bool = False, allow_cpu: bool = False) -> int:

@@ -28,9 +28,14 @@ def reset_fallback_counts() -> None:
 
 @lru_cache(maxsize=1)
 def op_table() -> Mapping[str, Mapping[str, str]]:
-    """The registered operators of this build: overload name -> its kind, form and family."""
-    table: Mapping[str, Mapping[str, str]] = json.loads(_backend.build().op_table.read_text())
-    return table
+    """The registered operators of this build: overload name -> kind, form, family, kernel, source and line."""
+    table = json.loads(_backend.build().op_table.read_text())
+    return {
+        op: registration
+        for op, registrations in table["ops"].items()
+        for registration in registrations
+        if registration["dispatch_key"] == "PrivateUse1"  # not its quantized, sparse and autograd relatives
+    }
 
 
 class OpCounts(Mapping[str, int]):
