@@ -115,8 +115,11 @@ class Live:
     bases: dict[str, Tensor]
 
 
-def make_live(case: Case, device: str) -> Live:
-    """Builds fresh arguments on ``device``. A spec that occurs twice becomes one tensor, given twice."""
+def make_live(case: Case, device: str, leaves: bool = False) -> Live:
+    """Builds fresh arguments on ``device``. A spec that occurs twice becomes one tensor, given twice.
+
+    With ``leaves`` floating tensors ask for their gradient.
+    """
     known: dict[int, Tensor] = {}
     tensors: dict[str, Tensor] = {}
     bases: dict[str, Tensor] = {}
@@ -126,6 +129,8 @@ def make_live(case: Case, device: str) -> Live:
             if id(value) not in known:
                 bases[path] = value.base.clone() if value.on_cpu else value.base.clone().to(device)
                 known[id(value)] = bases[path].as_strided(value.shape, value.strides, value.offset)
+                if leaves and value.dtype.is_floating_point:
+                    known[id(value)] = known[id(value)].detach().requires_grad_()
                 tensors[path] = known[id(value)]
             return known[id(value)]
         if isinstance(value, StorageOf):

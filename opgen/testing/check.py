@@ -9,17 +9,19 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
+import hypothesis
 import torch
 from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
 
 from opgen.testing import laws
 from opgen.testing.build import Domain, Rule
 from opgen.testing.case import Case
 from opgen.testing.compare import compare, compare_errors
 from opgen.testing.domains import domain_of
-from opgen.testing.overload import Overload, load_overload
+from opgen.testing.overload import load_overload
 from opgen.testing.repro import script
-from opgen.testing.run import Outcome, run
+from opgen.testing.run import run
 from opgen.testing.strategies import accepted_dtypes, cases
 
 # A test whose cases are mostly refused proves nothing.
@@ -57,6 +59,31 @@ def examples() -> int:
     return int(os.environ.get("TEST_EXAMPLES", "20"))
 
 
+def chosen_seed() -> int | None:
+    """TEST_SEED; without it every run sees the same cases, so that a change cannot fail over something else."""
+    return int(os.environ["TEST_SEED"]) if "TEST_SEED" in os.environ else None
+
+
+def for_every(strategy: st.SearchStrategy[Case], action: Callable[[Case], None], count: int) -> None:
+    """Runs ``action`` on ``count`` cases and shrinks the first one that fails."""
+
+    @settings(
+        max_examples=count,
+        deadline=None,
+        database=None,
+        derandomize=chosen_seed() is None,
+        report_multiple_bugs=False,
+        suppress_health_check=list(HealthCheck),
+        phases=(Phase.generate, Phase.shrink),
+    )
+    @given(strategy)
+    def every_case(case: Case) -> None:
+        action(case)
+
+    test = every_case if chosen_seed() is None else hypothesis.seed(chosen_seed())(every_case)
+    test()
+
+
 def check_overload(
     name: str,
     *,
@@ -85,20 +112,10 @@ def check_overload(
         raise AssertionError(f"{op.name}: the reference refuses every case; the domain table lacks a rule for it")
     tally = Tally()
 
-    @settings(
-        max_examples=count or examples(),
-        deadline=None,
-        database=None,
-        derandomize=True,
-        report_multiple_bugs=False,
-        suppress_health_check=list(HealthCheck),
-        phases=(Phase.explicit, Phase.generate, Phase.shrink),
-    )
-    @given(cases(op, domain, call, tried))
-    def every_case(case: Case) -> None:
+    def check(case: Case) -> None:
         tally.cases[check_case(case, domain, call, device, fallback)] += 1
 
-    every_case()
+    for_every(cases(op, domain, call, tried), check, count or examples())
     if tally.acceptance < _LEAST_AGREEMENT:
         counts = ", ".join(f"{verdict.value}: {count}" for verdict, count in tally.cases.items())
         raise AssertionError(f"{op.name}: results were compared in {tally.acceptance:.0%} of the cases only ({counts})")
@@ -145,5 +162,3 @@ def _report(case: Case, problems: list[str], device: str) -> str:
     listed = "\n".join(f"  - {problem}" for problem in problems)
     return f"{case.op.name} on {device}\n{listed}\n\nin the case\n  {case!r}\n\nTo reproduce:\n\n{script(case, device)}"
 
-
-__all__ = ["Outcome", "Overload", "Tally", "Verdict", "check_case", "check_overload"]

@@ -152,14 +152,21 @@ TABLE = {
     ),
     "_prelu_kernel": Domain(pointwise=True),
     "_prelu_kernel_backward": Domain(pointwise=True),
+    # on integers the CPU's smooth_l1_loss divides by beta rounded to zero
     "mse_loss mse_loss_backward smooth_l1_loss smooth_l1_loss_backward huber_loss huber_loss_backward": Domain(
         prepare=_prepare_loss,
         arguments={"beta": one_of(1.0, 0.5), "delta": one_of(1.0, 0.5)},
+        dtypes=FLOATING,
         accumulates=True,
     ),
-    "binary_cross_entropy binary_cross_entropy_backward": Domain(prepare=_prepare_cross_entropy, accumulates=True),
+    "binary_cross_entropy binary_cross_entropy_backward": Domain(
+        prepare=_prepare_cross_entropy, dtypes=FLOATING, accumulates=True
+    ),
     "binary_cross_entropy_with_logits": Domain(
-        prepare=_prepare_loss, arguments={"weight": like_self, "pos_weight": like_self}, accumulates=True
+        prepare=_prepare_loss,
+        arguments={"weight": like_self, "pos_weight": like_self},
+        dtypes=FLOATING,
+        accumulates=True,
     ),
     "polar complex": Domain(dtypes=(torch.float32, torch.float64)),
     "copysign heaviside nextafter": Domain(numbers=_PLAIN, pointwise=True),

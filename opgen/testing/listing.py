@@ -1,0 +1,61 @@
+"""The overloads that an operator list names, read fast: no torch, no torchgen, so that test collection costs nothing.
+
+`opgen check` is what judges a list; here a well-formed one is taken for granted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import yaml
+from packaging.specifiers import SpecifierSet
+
+_DENSE_KEYS = frozenset({"PrivateUse1", "AutogradPrivateUse1"})
+
+
+@dataclass(frozen=True)
+class Listed:
+    """One overload of a list. ``fallback``: it goes through the CPU on purpose."""
+
+    op: str
+    fallback: bool
+
+
+def listed_overloads(text: str, torch_version: str | None = None) -> tuple[Listed, ...]:
+    """The overloads that a list registers for dense tensors under that PyTorch version, by default the installed one.
+
+    The out= variants that an entry asks for with ``autogen`` count too; entries for sparse, nested or quantized tensors
+    alone do not.
+    """
+    version = torch_version or metadata.version("torch")
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    listed: dict[str, Listed] = {}
+    for entry in yaml.load(text, Loader=loader) or []:
+        if not SpecifierSet(str(entry.get("torch", ""))).contains(version, prereleases=True):
+            continue
+        kernels = _kernels(entry)
+        if kernels and not _DENSE_KEYS & kernels.keys():
+            continue
+        fallback = "cpu_fallback" in kernels.values()
+        names = [_name(entry["func"]), *(name.strip() for name in str(entry.get("autogen", "")).split(","))]
+        for name in filter(None, names):
+            listed[name] = Listed(name, fallback)
+    return tuple(listed.values())
+
+
+def read_listed(path: Path, torch_version: str | None = None) -> tuple[Listed, ...]:
+    """`listed_overloads` of a file."""
+    return listed_overloads(path.read_text(encoding="utf-8"), torch_version)
+
+
+def _name(func: str) -> str:
+    return func.partition("(")[0].strip()
+
+
+def _kernels(entry: Mapping[str, Any]) -> dict[str, str]:
+    dispatch = entry.get("dispatch") or {}
+    return {key.strip(): kernel for keys, kernel in dispatch.items() for key in str(keys).split(",")}

@@ -1,0 +1,11 @@
+"""What all tests share."""
+
+from __future__ import annotations
+
+import os
+
+# C++ warnings (an out= tensor that is resized, an operator that falls back) go to stderr from every one of thousands of
+# cases; the tests that are about a warning turn it on again. Both have to be set before torch is imported.
+os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
+# refusals that a test asks for are not worth a line each
+os.environ.setdefault("MUDNN_LOG_LEVEL", "FATAL")

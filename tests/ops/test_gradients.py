@@ -1,0 +1,41 @@
+"""Gradients on the device equal those on the CPU, for every differentiable functional overload of the list."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from opgen.project import find_root
+from opgen.testing.listing import read_listed
+
+LIST = find_root() / "yaml" / "musa_functions.yaml"
+# in-place and out= forms have the derivative of the functional one, or none; backward operators are first-order only
+FUNCTIONAL = [
+    listed.op
+    for listed in read_listed(LIST)
+    if not re.search(r"_backward|overrideable|(^|\.)(\w*_)?(out|grad_input|output)(_\w+)?$", listed.op)
+    and not listed.op.partition(".")[0].endswith("_")
+]
+
+
+@pytest.mark.parametrize("op", FUNCTIONAL)
+def test_gradients_agree_with_cpu(op: str, device: str) -> None:
+    from opgen.testing.gradients import check_gradients
+
+    check_gradients(op, device)
+
+
+# the backbone of training: here an operator without a gradient would be a fault of the test
+@pytest.mark.parametrize(
+    "op",
+    [
+        "add.Tensor", "mul.Tensor", "div.Tensor", "mm", "addmm", "bmm", "relu", "tanh", "sigmoid", "exp", "log", "sqrt",
+        "sum.dim_IntList", "mean.dim", "convolution", "native_batch_norm", "native_layer_norm", "_log_softmax",
+        "nll_loss_forward", "max_pool2d_with_indices", "avg_pool2d", "embedding", "index_select", "gather", "cat",
+    ],
+)  # fmt: skip
+def test_training_operators_have_gradients(op: str, device: str) -> None:
+    from opgen.testing.gradients import check_gradients
+
+    assert check_gradients(op, device, count=8).cases >= 3

@@ -1,0 +1,64 @@
+"""Every overload of the operator list agrees with the CPU: shapes, strides, dtypes, functional, in place, out=.
+
+A new entry in the list is tested without another line here. When an operator needs to be told what valid arguments are,
+that goes into opgen/testing/domains.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from opgen.project import find_root
+from opgen.testing import check_overload
+from opgen.testing.listing import Listed, read_listed
+
+LIST = find_root() / "yaml" / "musa_functions.yaml"
+# The CPU has no counterpart to compare with: what they promise is tested by name.
+TESTED_ELSEWHERE = {"record_stream": "tests/runtime"}
+LISTED = [listed for listed in read_listed(LIST) if listed.op not in TESTED_ELSEWHERE]
+
+
+@pytest.mark.parametrize("listed", LISTED, ids=lambda listed: listed.op)
+def test_overload_agrees_with_cpu(listed: Listed, device: str) -> None:
+    check_overload(listed.op, device=device, fallback=listed.fallback)
+
+
+def test_registered_overloads_that_the_list_does_not_name_agree_too(device: str) -> None:
+    """Functional and in-place forms that follow from a structured out= entry are registered without being listed."""
+    named = {f"aten::{listed.op}" if "::" not in listed.op else listed.op for listed in read_listed(LIST)}
+    failures = []
+    for op in sorted(_registered() - named):
+        try:
+            check_overload(op, device=device)
+        except (AssertionError, LookupError) as error:
+            failures.append(f"{op}: {error}")
+    assert not failures, "\n\n".join(failures)
+
+
+def test_every_listed_overload_is_registered() -> None:
+    named = {f"aten::{listed.op}" if "::" not in listed.op else listed.op for listed in read_listed(LIST)}
+    assert not named - _registered()
+
+
+@pytest.mark.parametrize("op", sorted(TESTED_ELSEWHERE))
+def test_overloads_tested_elsewhere_really_are(op: str) -> None:
+    root = find_root()
+    texts = [path.read_text(encoding="utf-8") for path in Path(root / TESTED_ELSEWHERE[op]).glob("test_*.py")]
+    assert any(re.search(rf"def test_\w*{op}", text) or f".{op}(" in text for text in texts)
+
+
+def _registered() -> set[str]:
+    """Every overload that has a kernel of its own for the device; the boxed fallback for all others is none."""
+    import torch
+
+    names = {schema.name + (f".{schema.overload_name}" if schema.overload_name else "") for schema in _schemas()}
+    return {name for name in names if torch._C._dispatch_has_kernel_for_dispatch_key(name, "PrivateUse1")}
+
+
+def _schemas() -> list:
+    import torch
+
+    return [schema for schema in torch._C._jit_get_all_schemas() if schema.name.startswith(("aten::", "musa::"))]
