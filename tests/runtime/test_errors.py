@@ -1,0 +1,51 @@
+"""Wrong input: PyTorch's usual exception with a clear text, and a device that goes on."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+
+@pytest.fixture(autouse=True)
+def device_survives():
+    yield
+    x = torch.arange(4.0, device="musa")
+    assert (x + x).tolist() == [0, 2, 4, 6]
+
+
+def test_mixed_devices():
+    a, b = torch.ones(3, device="musa"), torch.ones(3)
+    with pytest.raises(RuntimeError, match=r"same device.*musa:0.*cpu|same device.*cpu.*musa:0"):
+        a + b
+    with pytest.raises(RuntimeError, match="same device"):
+        a + torch.ones(3, device="musa:1")
+    with pytest.raises(RuntimeError, match=r"same device|musa"):
+        torch.ones(2, 2, device="musa") @ torch.ones(2, 2)
+    with pytest.raises(RuntimeError):
+        torch.cat([a, b])
+
+
+def test_cpu_scalars_are_welcome():
+    assert (torch.ones(2, device="musa") * torch.tensor(3.0)).tolist() == [3, 3]
+
+
+def test_wrong_dtype():
+    a = torch.ones(3, device="musa")
+    with pytest.raises(RuntimeError, match=r"dtype|type"):
+        torch.ones(2, 2, device="musa") @ torch.ones(2, 2, device="musa", dtype=torch.float64)
+    with pytest.raises(RuntimeError, match="can't be cast"):
+        a.to(torch.int64).add_(1.5)
+    with pytest.raises(RuntimeError, match=r"bool"):
+        torch.ones(2, device="musa", dtype=torch.bool) - torch.ones(2, device="musa", dtype=torch.bool)
+
+
+def test_wrong_shape():
+    with pytest.raises(RuntimeError, match="size of tensor a"):
+        torch.ones(3, device="musa") + torch.ones(4, device="musa")
+    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
+        torch.ones(2, 3, device="musa") @ torch.ones(2, 3, device="musa")
+
+
+def test_unknown_dtype_for_mudnn_is_named():
+    with pytest.raises((RuntimeError, NotImplementedError), match=r"UInt16|uint16"):
+        torch.ones(2, device="musa").to(torch.uint16).relu()
