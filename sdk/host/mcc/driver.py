@@ -1,6 +1,6 @@
 """mcc for the host: compiles `.mu` with the C++ compiler of the machine.
 
-    mcc --translate kernel.mu -o kernel.mu.cpp [--presumed kernel.cu]
+    mcc --translate kernel.mu -o kernel.mu.cpp [--presumed kernel.cu]      (a .muh header likewise)
     mcc [flags of the C++ compiler] -c kernel.mu -o kernel.o
 
 A kernel launch is the one piece of MUSA's dialect that is not C++; launches.py rewrites it. Everything else
@@ -65,8 +65,10 @@ def _translate_command(arguments: list[str]) -> int:
         return _usage("one input and -o OUTPUT are needed")
     text = translate(Path(rest[0]).read_text(encoding="utf-8"), options["--presumed"] or rest[0])
     target = Path(options["-o"])
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(text, encoding="utf-8")
+    # An unchanged file keeps its time, so that a build step recompiles nothing for it.
+    if not target.is_file() or target.read_text(encoding="utf-8") != text:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
     return 0
 
 
