@@ -89,7 +89,7 @@ def build_optimizer(name: str, model: nn.Module) -> torch.optim.Optimizer:
 
 
 def train(digits: Digits, device: torch.device, arguments: argparse.Namespace, progress: Progress) -> Run:
-    """One training. Weights and batch order are drawn on the CPU from the seed, so they are the same on every device."""
+    """One training. Weights and batch order are drawn on the CPU from the seed, so they are the same everywhere."""
     torch.manual_seed(arguments.seed)
     model = build_model().to(device)
     optimizer = build_optimizer(arguments.optimizer, model)

@@ -1,0 +1,218 @@
+"""`make bench`: the project's speed figures, each beside its target or beside what it is compared with.
+
+Measured are the commands and calls a developer waits for. Nothing here passes or fails: a loaded machine is no defect.
+
+    python benchmarks/bench.py                 # needs a build
+    python benchmarks/bench.py --cold          # adds a cold generate + build in a copy of the tree (minutes)
+    python benchmarks/bench.py --only gen      # generation alone: gen, build, ops
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from opgen.project import Project, find_project
+from opgen.tables import print_table
+
+OPGEN = [sys.executable, "-m", "opgen.cli"]
+# The entry that the incremental build edits: the manual's own example.
+ENTRY = "tril.out"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One line of the table. `reference` is a target in the same unit, or what the same work costs elsewhere."""
+
+    what: str
+    measured: float
+    reference: float
+    unit: str
+    against: str
+    note: str = ""
+
+    def cells(self) -> tuple[str, ...]:
+        return (
+            self.what,
+            f"{self.measured:.3g} {self.unit}",
+            f"{self.against} {self.reference:.3g} {self.unit}",
+            f"{self.measured / self.reference:.2f}",
+            self.note,
+        )
+
+
+# ---- opgen
+
+
+def run_opgen(*arguments: str, cwd: Path, **environment: str) -> tuple[float, str]:
+    """Seconds and output of one opgen command. Raises SystemExit with its messages when it fails."""
+    started = time.perf_counter()
+    done = subprocess.run(
+        [*OPGEN, *arguments], cwd=cwd, env={**os.environ, **environment}, capture_output=True, text=True, check=False
+    )
+    seconds = time.perf_counter() - started
+    if done.returncode != 0:
+        sys.exit(f"opgen {' '.join(arguments)} failed:\n{done.stdout}{done.stderr}")
+    return seconds, done.stdout + done.stderr
+
+
+def files_written(output: str) -> str:
+    """The part of opgen's summary that says what was written."""
+    match = re.search(r"\d+ files written|up to date", output)
+    return {"up to date": "0 files written", None: ""}.get(match and match[0], match[0] if match else "")
+
+
+def bench_gen(project: Project) -> Iterator[Figure]:
+    with tempfile.TemporaryDirectory(prefix="opgen-bench-") as folder:
+        out, cache = Path(folder) / "generated", Path(folder) / "cache"
+        arguments = ("gen", "--out", str(out))
+        seconds, output = run_opgen(*arguments, cwd=project.root, OPGEN_CACHE_DIR=str(cache))
+        yield Figure("opgen gen, cold", seconds, 3, "s", "target", f"{files_written(output)}, no cache")
+        again = [run_opgen(*arguments, cwd=project.root, OPGEN_CACHE_DIR=str(cache)) for _ in range(5)]
+        seconds, output = min(again)
+        yield Figure("opgen gen, nothing changed", seconds, 0.5, "s", "target", f"{files_written(output)}, best of 5")
+
+
+@contextlib.contextmanager
+def edited(replacements: dict[Path, tuple[str, str]]) -> Iterator[None]:
+    """The files with (old, new) replaced; put back as they were, also when the block is interrupted or terminated."""
+    originals = {path: path.read_text(encoding="utf-8") for path in replacements}
+    for path, (old, _) in replacements.items():
+        if old not in originals[path]:
+            sys.exit(f"{path} does not contain '{old}' any more: bench.py has to learn what to edit")
+
+    def stop(signum: int, _frame: object) -> None:
+        raise SystemExit(128 + signum)
+
+    previous = signal.signal(signal.SIGTERM, stop)
+    try:
+        for path, (old, new) in replacements.items():
+            path.write_text(originals[path].replace(old, new), encoding="utf-8")
+        yield
+    finally:
+        for path, text in originals.items():
+            path.write_text(text, encoding="utf-8")
+        signal.signal(signal.SIGTERM, previous)
+
+
+def bench_build(project: Project) -> Iterator[Figure]:
+    """Renames one kernel in its entry and in its source, builds, and puts both back."""
+    kernel, source = locate(project, ENTRY)
+    run_opgen("build", cwd=project.root)  # so that only the edit is measured
+    with edited(dict.fromkeys((project.yaml, project.root / source), (kernel, f"{kernel}Renamed"))):
+        seconds, output = run_opgen("build", cwd=project.root)
+    run_opgen("build", cwd=project.root)
+    note = f"{ENTRY} and {source}; {files_written(output)}"
+    yield Figure("opgen build, one entry and its source edited", seconds, 20, "s", "target", note)
+
+
+def locate(project: Project, op: str) -> tuple[str, str]:
+    """The kernel of an entry and the source that defines it."""
+    import json
+
+    _, output = run_opgen("list", "--format", "json", cwd=project.root)
+    row = next((row for row in json.loads(output) if row["op"] == op), None)
+    if row is None or row["source"] is None:
+        sys.exit(f"the operator list has no entry for {op} with a source")
+    return row["kernel"], row["source"]
+
+
+def bench_cold(project: Project) -> Iterator[Figure]:
+    """Generate and build a copy of the tree, without any cache of ours (the compiler's own is left alone)."""
+    with tempfile.TemporaryDirectory(prefix="opgen-bench-") as folder:
+        copy = Path(folder) / "tree"
+        ignore = shutil.ignore_patterns(".git", ".venv*", "build", "torch[0-9]*", "__pycache__", ".hypothesis")
+        shutil.copytree(project.root, copy, ignore=ignore, symlinks=True)
+        seconds, _ = run_opgen("build", cwd=copy, OPGEN_CACHE_DIR=str(Path(folder) / "cache"))
+    yield Figure("opgen build, cold", seconds, 360, "s", "target", f"{os.cpu_count()} cores")
+
+
+# ---- operators
+
+
+def best_time(call: Callable[[], object], synchronize: Callable[[], object], repeat: int, rounds: int = 7) -> float:
+    """Seconds per call: the best of some rounds, each with the queue drained at its end."""
+    call()
+    synchronize()
+    times = []
+    for _ in range(rounds):
+        started = time.perf_counter()
+        for _ in range(repeat):
+            call()
+        synchronize()
+        times.append((time.perf_counter() - started) / repeat)
+    return min(times)
+
+
+def bench_ops(_project: Project) -> Iterator[Figure]:
+    import torch
+
+    if not (hasattr(torch, "musa") and torch.musa.is_available()):
+        sys.exit("no musa device: build with `opgen build` first")
+
+    def measure(call: Callable[[str], Callable[[], object]], repeat: int) -> tuple[float, float]:
+        return (
+            best_time(call("musa"), torch.musa.synchronize, repeat),
+            best_time(call("cpu"), lambda: None, repeat),
+        )
+
+    def elementwise(op: Callable[..., object], size: int, operands: int) -> Callable[[str], Callable[[], object]]:
+        def on(device: str) -> Callable[[], object]:
+            tensors = [torch.rand(size).to(device) for _ in range(operands)]
+            return lambda: op(*tensors)
+
+        return on
+
+    for name, op, operands in (("add", torch.add, 2), ("exp", torch.exp, 1)):
+        musa, cpu = measure(elementwise(op, 16, operands), 2000)
+        yield Figure(f"{name}, 16 floats, musa", musa * 1e6, cpu * 1e6, "us", "CPU", "per call, with allocation")
+    for name, op, operands in (("add", torch.add, 2), ("exp", torch.exp, 1)):
+        musa, cpu = measure(elementwise(op, 1 << 24, operands), 5)
+        yield Figure(
+            f"{name}, 16 Mi floats, musa", musa * 1e3, cpu * 1e3, "ms", "CPU", f"{torch.get_num_threads()} threads"
+        )
+    matrix, reference = measure(lambda device: _matmul(device), 5)
+    yield Figure("matmul, 1024 x 1024 floats, musa", matrix * 1e3, reference * 1e3, "ms", "CPU", "")
+
+
+def _matmul(device: str) -> Callable[[], object]:
+    import torch
+
+    a = torch.rand(1024, 1024).to(device)
+    return lambda: a @ a
+
+
+BENCHES: dict[str, Callable[[Project], Iterator[Figure]]] = {"gen": bench_gen, "build": bench_build, "ops": bench_ops}
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description="Print the project's speed figures.")
+    parser.add_argument("--only", choices=sorted(BENCHES), action="append", help="measure this alone; may be repeated")
+    parser.add_argument("--cold", action="store_true", help="add a cold generate + build in a copy of the tree")
+    arguments = parser.parse_args(argv)
+    project = find_project()
+    chosen = [bench for name, bench in BENCHES.items() if not arguments.only or name in arguments.only]
+    if arguments.cold:
+        chosen.append(bench_cold)
+    figures: list[Figure] = []
+    for bench in chosen:
+        for figure in bench(project):
+            print(f"measured {figure.what}", file=sys.stderr)
+            figures.append(figure)
+    columns = ("figure", "measured", "compared with", "ratio", "note")
+    print_table(columns, [figure.cells() for figure in figures], right=frozenset({1, 2, 3}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,103 @@
+"""The guide is true: what it quotes stands in the files it names, and its other entries and kernels fit together."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+
+from opgen.classify import Kind
+from opgen.diagnostics import Diagnostics
+from opgen.gen import Sources, analyse
+from opgen.project import find_root
+from opgen.upstream import find_torch
+
+ROOT = find_root(Path(__file__).parent)
+GUIDE = ROOT / "docs" / "add_an_op.md"
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block; `path` is the project file it says it quotes."""
+
+    language: str
+    path: str | None
+    text: str
+    line: int
+
+
+def blocks() -> list[Block]:
+    found = []
+    source = GUIDE.read_text(encoding="utf-8")
+    for match in re.finditer(r"^```(\w+)\n(.*?)^```$", source, re.DOTALL | re.MULTILINE):
+        language, text = match[1], match[2]
+        quoted = re.match(r"(?://|#) ((?:yaml|kernels)/\S+)\n", text)
+        line = source.count("\n", 0, match.start()) + 1
+        found.append(Block(language, quoted and quoted[1], text[quoted.end() :] if quoted else text, line))
+    return found
+
+
+def named(block: Block) -> str:
+    return f"line {block.line}"
+
+
+def one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+@pytest.mark.parametrize("block", [b for b in blocks() if b.path and b.language == "cpp"], ids=named)
+def test_quoted_source_is_in_its_file(block: Block) -> None:
+    assert block.path is not None
+    assert one_line(block.text) in one_line((ROOT / block.path).read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("block", [b for b in blocks() if b.path and b.language == "yaml"], ids=named)
+def test_quoted_entries_are_in_the_operator_list(block: Block) -> None:
+    assert block.path is not None
+    listed = {entry["func"]: entry for entry in yaml.safe_load((ROOT / block.path).read_text(encoding="utf-8"))}
+    for entry in yaml.safe_load(block.text):
+        assert listed[entry["func"]] == entry
+
+
+def test_the_other_entries_and_kernels_fit_together(tmp_path: Path) -> None:
+    """Each free-standing entry is valid, and the kernels shown for them have the signatures required."""
+    entries = "".join(b.text for b in blocks() if b.language == "yaml" and b.path is None)
+    operator_list = tmp_path / "ops.yaml"
+    # add.Tensor alone is half a group: its out overload follows upstream's structure with an impl of its own.
+    operator_list.write_text(entries + "- func: add.out\n  dispatch: {PrivateUse1: MusaAdd}\n")
+    kernels = tmp_path / "kernels"
+    (kernels / "mudnn").mkdir(parents=True)
+    for i, block in enumerate(b for b in blocks() if b.language == "cpp" and b.path is None):
+        (kernels / "mudnn" / f"{i}.cpp").write_text(block.text)
+    (kernels / "mudnn" / "AddOut.cpp").write_text(
+        "namespace at::musa { TORCH_IMPL_FUNC(MusaAdd)"
+        "(const Tensor& self, const Tensor& other, const Scalar& alpha, const Tensor& out) {} }"
+    )
+    diagnostics = Diagnostics()
+    analysis = analyse(Sources(operator_list, kernels, find_torch()), diagnostics)
+    assert [str(item) for item in diagnostics] == []
+    kinds = {(r.op, r.kind, r.form.value if r.form else None) for r in analysis.registrations}
+    assert {
+        ("bincount", Kind.UNSTRUCTURED, "fallback"),
+        ("musa::scaled_relu", Kind.UNSTRUCTURED, "new"),
+        ("add.Tensor", Kind.UNSTRUCTURED, "own"),
+    } <= kinds
+
+
+def test_links_lead_somewhere() -> None:
+    for document in (*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")):
+        text = document.read_text(encoding="utf-8")
+        for target, anchor in re.findall(
+            r"\]\(([^)#\s]*)(#[^)\s]*)?\)", re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+        ):
+            if target.startswith(("http://", "https://")):
+                continue
+            linked = (document.parent / target).resolve() if target else document
+            assert linked.exists(), f"{document.name} links to {target}"
+            if anchor and linked.suffix == ".md":
+                headings = re.findall(r"^#+ (.*)$", linked.read_text(encoding="utf-8"), re.MULTILINE)
+                anchors = {"#" + re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in headings}
+                assert anchor in anchors, f"{document.name} links to {target}{anchor}"
