@@ -7,6 +7,7 @@ source: a changed file is a recompiled file.
 from __future__ import annotations
 
 import json
+import re
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -92,6 +93,7 @@ def render(registrations: Sequence[Registration], torch_version: str, backend: B
         shards[shard_of(root, backend)].append(root)
     for number, roots in shards.items():
         files[shard_name(number, backend)] = _shard({root: by_root[root] for root in roots}, declared, backend)
+    files = {name: _tidy(text) for name, text in files.items()}
     files[TABLE] = op_table(registrations, torch_version)
     return files
 
@@ -193,6 +195,12 @@ def _schema_definition(registration: Registration) -> str:
     if not tags:
         return f"m.def({schema});"
     return f"m.def({schema}, {{{', '.join(f'at::Tag::{tag}' for tag in tags)}}});"
+
+
+def _tidy(text: str) -> str:
+    """Without trailing blanks and runs of empty lines, which torchgen's templates leave where they print nothing."""
+    lines = (line.rstrip() for line in text.split("\n"))
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip("\n") + "\n"
 
 
 def _banner(backend: Backend) -> str:

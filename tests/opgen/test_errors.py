@@ -1,0 +1,403 @@
+"""What a user reads when an entry is wrong: place, fault, remedy, and never a traceback."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from generator_cases import checked, classified, index, messages, upstream, write_kernels
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from opgen.cli import main
+from opgen.kernels import KernelIndex
+
+VERSION = upstream().torch_version
+
+# Operator list -> everything that is said about it.
+FAULTS = {
+    "no such operator": (
+        "- func: trill\n  dispatch: {PrivateUse1: K}",
+        f"ops.yaml:1:9: error: PyTorch {VERSION} has no operator 'trill'\n    did you mean 'tril'?",
+    ),
+    "out overload missing": (
+        "- func: tril\n- func: tril_",
+        "ops.yaml:1:9: error: 'tril' belongs to the structured group of 'tril.out', which is not listed\n"
+        "    add `- func: tril.out`: the group's other overloads are made from it",
+    ),
+    "legacy implementation that the wheel lacks": (
+        "- func: tril.out",
+        "ops.yaml:1:9: error: 'tril.out' names no kernel, but upstream's implementation 'tril_cuda' is CUDA's alone: "
+        "the installed libtorch does not contain it\n"
+        "    add `dispatch: {PrivateUse1: Kernel}` and define in namespace at::musa:\n"
+        "    TORCH_IMPL_FUNC(Kernel)(const at::Tensor & self, int64_t diagonal, const at::Tensor & out)",
+    ),
+    "reused kernel that the wheel lacks": (
+        "- func: nonzero\n  dispatch: {PrivateUse1: nonzero_cuda}",
+        "ops.yaml:2:27: error: kernel 'nonzero_cuda' of 'nonzero' is upstream's for CUDA only: "
+        "the installed libtorch does not contain it\n"
+        "    name a kernel of your own and define it in namespace at::musa:\n"
+        "    at::Tensor Kernel(const at::Tensor & self)",
+    ),
+    "half of an unstructured group": (
+        "- func: add.Tensor\n- func: add.out\n  structured: false\n  dispatch: {PrivateUse1: AddOut}",
+        "ops.yaml:1:9: error: 'add.Tensor' needs a kernel for PrivateUse1: its out overload says 'structured: false'\n"
+        "    add `dispatch: {PrivateUse1: Kernel}` and define\n"
+        "    at::Tensor Kernel(const at::Tensor & self, const at::Tensor & other, const at::Scalar & alpha)",
+    ),
+    "out overload unstructured without a kernel": (
+        "- func: add.out\n  structured: false",
+        "ops.yaml:1:9: error: 'add.out' needs a kernel for PrivateUse1: its out overload says 'structured: false'\n"
+        "    add `dispatch: {PrivateUse1: Kernel}` and define\n"
+        "    at::Tensor & Kernel(const at::Tensor & self, const at::Tensor & other, const at::Scalar & alpha, "
+        "at::Tensor & out)",
+    ),
+    "no delegate and no kernel": (
+        "- func: tril\n  structured_delegate: none\n- func: tril.out\n  dispatch: {PrivateUse1: K}",
+        "ops.yaml:1:9: error: 'tril' needs a kernel for PrivateUse1: it says that it does not follow its out overload\n"
+        "    add `dispatch: {PrivateUse1: Kernel}` and define\n"
+        "    at::Tensor Kernel(const at::Tensor & self, int64_t diagonal)",
+    ),
+    "wrong delegate": (
+        "- func: tril\n  structured_delegate: triu.out\n- func: tril.out\n  dispatch: {PrivateUse1: K}",
+        "ops.yaml:2:24: error: 'tril' delegates to 'tril.out', not to 'triu.out'\n"
+        "    write 'structured_delegate: tril.out', 'none', or leave it out",
+    ),
+    "structured on a functional overload": (
+        "- func: tril\n  structured: true\n- func: tril.out\n  dispatch: {PrivateUse1: K}",
+        "ops.yaml:2:15: error: 'structured: true' belongs to the out overload 'tril.out'\n"
+        "    remove it; 'tril' follows 'tril.out'",
+    ),
+    "base class on a functional overload": (
+        "- func: tril\n  structured_inherits: Base\n- func: tril.out\n  dispatch: {PrivateUse1: K}",
+        "ops.yaml:2:24: error: 'structured_inherits' belongs to the out overload 'tril.out'\n    move it there",
+    ),
+    "base class on an unstructured out overload": (
+        "- func: tril.out\n  structured: false\n  structured_inherits: Base\n  dispatch: {PrivateUse1: K}",
+        "ops.yaml:3:24: error: 'structured_inherits' needs a structured operator, but 'tril.out' says "
+        "'structured: false'\n    remove one of the two, or write 'structured_inherits: none'",
+    ),
+    "structured plain operator": (
+        "- func: nonzero\n  structured: true\n  dispatch: {PrivateUse1: K}",
+        "ops.yaml:2:15: error: 'structured' on 'nonzero', which is not structured in PyTorch\n    remove 'structured'",
+    ),
+    "plain operator without a kernel": (
+        "- func: nonzero",
+        "ops.yaml:1:9: error: 'nonzero' needs a kernel for PrivateUse1: it is not structured\n"
+        "    add `dispatch: {PrivateUse1: Kernel}` and define\n"
+        "    at::Tensor Kernel(const at::Tensor & self)",
+    ),
+    "composite operator without a kernel": (
+        "- func: hstack",
+        "ops.yaml:1:9: error: 'hstack' needs a kernel for PrivateUse1: it is not structured\n"
+        "    upstream's CompositeImplicitAutograd kernel serves every device: remove the entry, or add "
+        "`dispatch: {PrivateUse1: Kernel}` and define\n    at::Tensor Kernel(at::TensorList tensors)",
+    ),
+    "no guard on a structured operator": (
+        "- func: tril.out\n  device_guard: false\n  dispatch: {PrivateUse1: K}",
+        "ops.yaml:2:17: error: 'tril.out' is structured: its generated class always guards the device\n"
+        "    remove 'device_guard', or make the overload unstructured",
+    ),
+    "precomputed argument that does not exist": (
+        "- func: tril.out\n  precomputed: [diagonl -> int var]\n  dispatch: {PrivateUse1: K}",
+        "ops.yaml:2:16: error: 'precomputed' replaces 'diagonl', which is no argument of tril.out\n"
+        "    did you mean 'diagonal'?",
+    ),
+    "precomputed that cannot be read": (
+        "- func: tril.out\n  precomputed: [diagonal -> nonsense]\n  dispatch: {PrivateUse1: K}",
+        "ops.yaml:2:16: error: cannot read 'precomputed': ",
+    ),
+    "precomputed name taken": (
+        "- func: tril.out\n  precomputed: [diagonal -> int self]\n  dispatch: {PrivateUse1: K}",
+        "ops.yaml:2:16: error: 'precomputed' gives the name 'self' twice to arguments of the implementation",
+    ),
+    "other schema": (
+        "- func: tril(Tensor self, int k=0) -> Tensor\n- func: tril.out\n  dispatch: {PrivateUse1: K}",
+        f"ops.yaml:1:9: error: the schema of 'tril' is not the one of PyTorch {VERSION}\n"
+        "    written:  tril(Tensor self, int k=0) -> Tensor\n"
+        "    expected: tril(Tensor self, SymInt diagonal=0) -> Tensor"
+        if "SymInt diagonal" in str(upstream().functions["tril"].func)
+        else f"ops.yaml:1:9: error: the schema of 'tril' is not the one of PyTorch {VERSION}\n"
+        "    written:  tril(Tensor self, int k=0) -> Tensor\n"
+        "    expected: tril(Tensor self, int diagonal=0) -> Tensor",
+    ),
+    "broken schema": (
+        "- func: tril(Tensor self\n- func: tril.out\n  dispatch: {PrivateUse1: K}",
+        "ops.yaml:1:9: error: not a schema: ",
+    ),
+    "symint name without symint": (
+        "- func: nonzero\n  dispatch: {PrivateUse1: nonzero_symint}",
+        "ops.yaml:2:27: error: kernel name 'nonzero_symint' promises SymInt arguments, but the schema of 'nonzero' "
+        "has none\n    leave '_symint' out of the name",
+    ),
+    "fallback of a view": (
+        "- func: view_as_real\n  dispatch: {PrivateUse1: cpu_fallback}",
+        "ops.yaml:2:27: error: 'view_as_real' cannot go through the CPU: it is a view: a copy on the CPU would not "
+        "alias its input\n    name a kernel and define it in namespace at::musa:\n"
+        "    at::Tensor Kernel(const at::Tensor & self)",
+    ),
+    "fallback of a factory": (
+        "- func: empty_strided\n  dispatch: {PrivateUse1: cpu_fallback}",
+        "ops.yaml:2:27: error: 'empty_strided' cannot go through the CPU: it takes no tensor: nothing tells the device",
+    ),
+    "fallback of a random operator": (
+        "- func: bernoulli_.float\n  dispatch: {PrivateUse1: cpu_fallback}",
+        "ops.yaml:2:27: error: 'bernoulli_.float' cannot go through the CPU: it is random",
+    ),
+    "upstream's own key": (
+        "- func: nonzero\n  dispatch: {PrivateUse1: K, CPU: L}",
+        "ops.yaml:2:35: error: 'nonzero' is PyTorch's operator: its kernel for CPU is PyTorch's, too\n"
+        "    an entry may register for PrivateUse1, QuantizedPrivateUse1, SparsePrivateUse1, SparseCsrPrivateUse1, "
+        "NestedTensorPrivateUse1, AutogradPrivateUse1",
+    ),
+    "unknown tag": (
+        "- func: nonzero\n  tags: pointwyse\n  dispatch: {PrivateUse1: K}",
+        "ops.yaml:2:9: error: unknown tag 'pointwyse'\n    did you mean 'pointwise'?",
+    ),
+    "autogen of nothing": (
+        "- func: nonzero\n  autogen: nonzero.out\n  dispatch: {PrivateUse1: K}",
+        "ops.yaml:2:12: error: 'nonzero.out' is not generated from 'nonzero'\n    upstream has: autogen: nothing",
+    ),
+    "foreach with a device check": (
+        "- func: _foreach_neg\n  device_check: ExactSame\n  dispatch: {PrivateUse1: K}",
+        "ops.yaml:2:17: error: foreach operators may have tensors on several devices: no device check is possible",
+    ),
+    "new operator without schema": (
+        "- func: musa::rope\n  dispatch: {PrivateUse1: K}",
+        "ops.yaml:1:9: error: 'musa::rope' defines a new operator and needs its whole schema",
+    ),
+    "new operator with a broken schema": (
+        "- func: musa::rope(Tensr q) -> Tensor\n  dispatch: {PrivateUse1: K}",
+        "ops.yaml:1:9: error: not a schema: ",
+    ),
+    "new operator without a kernel": (
+        "- func: musa::rope(Tensor q) -> Tensor",
+        "ops.yaml:1:9: error: 'musa::rope' needs a kernel for PrivateUse1: it is a new operator\n"
+        "    add `dispatch: {PrivateUse1: Kernel}` and define\n    at::Tensor Kernel(const at::Tensor & q)",
+    ),
+    "new random operator without its tag": (
+        "- func: musa::noise(Tensor q, *, Generator? g=None) -> Tensor\n  dispatch: {PrivateUse1: K}",
+        "ops.yaml:1:9: error: not a schema: nondeterministic_seeded tag missing for noise\n"
+        "    add `tags: nondeterministic_seeded`",
+    ),
+    "fallback of a new operator": (
+        "- func: musa::rope(Tensor q) -> Tensor\n  dispatch: {PrivateUse1: cpu_fallback}",
+        "ops.yaml:2:27: error: 'musa::rope' is new: the CPU has no kernel to fall back to",
+    ),
+    "new operator in PyTorch's namespace": (
+        "- func: zzyzx_quux(Tensor q) -> Tensor\n  dispatch: {PrivateUse1: K}",
+        f"ops.yaml:1:9: error: PyTorch {VERSION} has no operator 'zzyzx_quux'\n"
+        "    a new operator needs a namespace of its own: musa::zzyzx_quux(...)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_classification_faults(name: str):
+    text, expected = FAULTS[name]
+    _, diagnostics = classified(text)
+    said = messages(diagnostics)
+    assert said.startswith(expected)
+    assert len(diagnostics.errors) == 1, said
+
+
+def test_a_broken_entry_still_counts_as_listed():
+    _, diagnostics = classified("- func: tril\n- func: tril.out\n  dispach: {PrivateUse1: K}")
+    assert [d.message for d in diagnostics.errors] == ["unknown key 'dispach'"] or all(
+        "not listed" not in d.message for d in diagnostics.errors
+    )
+
+
+KERNELS = {
+    "mudnn/Tril.cpp": """\
+        namespace at::musa {
+        TORCH_IMPL_FUNC(MusaTril)(const Tensor& self, int64_t k, const Tensor& result) {}
+        Tensor Nonzero(const at::Tensor & self) { return self; }
+        TORCH_PRECOMPUTE_META_FUNC(triu)(const Tensor& self, int64_t diagonal) { return {}; }
+        TORCH_IMPL_FUNC(MusaTriu)(const Tensor& self, int64_t var, const Tensor& result) {}
+        }
+        """,
+    "ported/Lerp.cu": """\
+        namespace at::native {
+        REGISTER_DISPATCH(lerp_kernel_scalar_weight, &lerp_scalar_kernel)
+        }
+        """,
+}
+
+
+def test_sources_that_fit_are_accepted(tmp_path):
+    text = """\
+        - func: lerp.Scalar_out
+        - func: tril.out
+          dispatch: {PrivateUse1: MusaTril}
+        - func: triu.out
+          precomputed: [diagonal -> int var]
+          dispatch: {PrivateUse1: MusaTriu}
+        - func: nonzero
+          dispatch: {PrivateUse1: Nonzero}
+        """
+    assert messages(checked(text, index(tmp_path, KERNELS))) == ""
+
+
+def test_stub_without_a_kernel(tmp_path):
+    assert messages(checked("- func: lerp.Tensor_out", index(tmp_path, KERNELS))) == (
+        "ops.yaml:1:9: error: Legacy entry 'lerp.Tensor_out' needs a kernel on DispatchStub "
+        "'lerp_kernel_tensor_weight' (<ATen/native/Lerp.h>), which no source registers\n"
+        "    register one in namespace at::native: REGISTER_MUSA_DISPATCH(lerp_kernel_tensor_weight, &your_kernel)\n"
+        "    (REGISTER_DISPATCH in a .cu file), or name an implementation: dispatch: {PrivateUse1: Kernel}"
+    )
+
+
+def test_kernels_that_no_source_defines(tmp_path):
+    text = """\
+        - func: tril.out
+          dispatch: {PrivateUse1: MusaTrill}
+        - func: nonzero
+          dispatch: {PrivateUse1: SomethingElse}
+        - func: triu.out
+          structured_inherits: MyMetaBase
+          dispatch: {PrivateUse1: MusaTril}
+        - func: add.out
+          structured_inherits: MyMetaBase
+          dispatch: {PrivateUse1: MusaAdd}
+        """
+    assert messages(checked(text, index(tmp_path, KERNELS))) == (
+        "ops.yaml:2:27: error: no source defines kernel 'MusaTrill' for 'tril.out'\n"
+        "    did you mean 'MusaTril' (kernels/mudnn/Tril.cpp:2)? Otherwise\n"
+        "    define it in namespace at::musa:\n"
+        "    TORCH_IMPL_FUNC(MusaTrill)(const at::Tensor & self, int64_t diagonal, const at::Tensor & out)\n"
+        "ops.yaml:4:27: error: no source defines kernel 'SomethingElse' for 'nonzero'\n"
+        "    define it in namespace at::musa:\n"
+        "    at::Tensor SomethingElse(const at::Tensor & self)\n"
+        "ops.yaml:8:9: error: no source defines meta function 'add_Tensor' for 'add.out'\n"
+        "    define it in namespace at::musa:\n"
+        "    TORCH_META_FUNC2(add, Tensor)(const at::Tensor & self, const at::Tensor & other, const at::Scalar & alpha)\n"
+        "ops.yaml:10:27: error: no source defines kernel 'MusaAdd' for 'add.out'\n"
+        "    define it in namespace at::musa:\n"
+        "    TORCH_IMPL_FUNC(MusaAdd)(const at::Tensor & self, const at::Tensor & other, const at::Scalar & alpha, "
+        "const at::Tensor & out)"
+    )
+
+
+def test_kernel_in_another_namespace(tmp_path):
+    kernels = index(tmp_path, {"mudnn/N.cpp": "namespace at::native { Tensor Nonzero(const Tensor& self) { return self; } }"})
+    assert (
+        "    kernels/mudnn/N.cpp:1 defines one in namespace at::native; move it to at::musa, or\n"
+        in messages(checked("- func: nonzero\n  dispatch: {PrivateUse1: Nonzero}", kernels))
+    )
+
+
+def test_kernel_with_another_signature(tmp_path):
+    sources = {
+        "mudnn/N.cpp": """\
+            namespace at::musa {
+            Tensor Nonzero(Tensor& self, bool as_tuple) { return self; }
+            TORCH_IMPL_FUNC(MusaTril)(const Tensor& self, int k, const Tensor& result) {}
+            }
+            """
+    }
+    text = """\
+        - func: nonzero
+          dispatch: {PrivateUse1: Nonzero}
+        - func: tril.out
+          dispatch: {PrivateUse1: MusaTril}
+        """
+    said = messages(checked(text, index(tmp_path, sources)))
+    assert "kernels/mudnn/N.cpp:2:" in said and "error: kernel 'Nonzero' has not the signature that 'nonzero' requires" in said
+    assert "written:  Tensor Nonzero(Tensor& self, bool as_tuple)" in said
+    assert "required: at::Tensor Nonzero(const at::Tensor & self)" in said
+    assert "kernels/mudnn/N.cpp:3:" in said
+    assert "required: TORCH_IMPL_FUNC(MusaTril)(const at::Tensor & self, int64_t diagonal, const at::Tensor & out)" in said
+
+
+def test_kernel_defined_twice(tmp_path):
+    one = "namespace at::musa { Tensor Nonzero(const Tensor& self) { return self; } }"
+    kernels = index(tmp_path, {"mudnn/A.cpp": one, "mudnn/B.cpp": one})
+    said = messages(checked("- func: nonzero\n  dispatch: {PrivateUse1: Nonzero}", kernels))
+    assert "kernels/mudnn/B.cpp:1:" in said and "error: kernel 'Nonzero' is defined twice" in said
+    assert "the other definition is at kernels/mudnn/A.cpp:1" in said
+
+
+def run(capsys, *args: object) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as caught:
+        main([str(a) for a in args])
+    captured = capsys.readouterr()
+    code = caught.value.code
+    return (code if isinstance(code, int) else 0), captured.out, captured.err
+
+
+def test_gen_with_errors_writes_nothing(tmp_path, capsys):
+    yaml = tmp_path / "ops.yaml"
+    yaml.write_text("- func: trill\n- func: nonzero\n  dispatch: {PrivateUse1: Missing}\n- func: tril\n")
+    kernels = write_kernels(tmp_path, KERNELS)
+    code, out, err = run(capsys, "gen", "--yaml", yaml, "--kernels", kernels, "--out", tmp_path / "out")
+    assert (code, out) == (1, "")
+    assert [line.split(": error:")[0] for line in err.splitlines() if ": error:" in line] == [
+        f"{yaml}:1:9",
+        f"{yaml}:3:27",
+        f"{yaml}:4:9",
+    ]
+    assert err.endswith("3 errors; nothing was written\n")
+    assert not (tmp_path / "out").exists()
+    assert run(capsys, "check", "--yaml", yaml, "--kernels", kernels)[0] == 1
+
+
+def test_check_without_errors(tmp_path, capsys):
+    yaml = tmp_path / "ops.yaml"
+    yaml.write_text("- func: nonzero\n  dispatch: {PrivateUse1: Nonzero}\n")
+    code, out, err = run(capsys, "check", "--yaml", yaml, "--kernels", write_kernels(tmp_path, KERNELS))
+    assert (code, err) == (0, "")
+    assert out.endswith("1 entries, 1 registrations, no errors\n")
+
+
+def test_a_missing_list_is_one_line(tmp_path, capsys):
+    for verb in ("gen", "check"):
+        code, _, err = run(capsys, verb, "--yaml", tmp_path / "none.yaml")
+        assert code == 1
+        assert err == f"{tmp_path / 'none.yaml'}: error: no such operator list\n    name another one with --yaml FILE\n"
+
+
+def test_help_has_examples_and_typos_are_answered(capsys):
+    for args in (["--help"], ["gen", "--help"], ["check", "--help"]):
+        code, out, _ = run(capsys, *args)
+        assert code == 0 and "Example: opgen " in out
+    code, _, err = run(capsys, "gne")
+    assert code == 2 and "did you mean 'gen'?" in err
+
+
+_words = st.sampled_from(
+    "func dispatch structured structured_delegate structured_inherits precomputed device_check device_guard autogen tags "
+    "torch PrivateUse1 SparsePrivateUse1 AutogradPrivateUse1 CPU add.Tensor add.out add_.Tensor tril tril.out nonzero "
+    "view_as_real celu.out musa::f(Tensor(x) musa::f(Tensor(a!)? x=None)->() none true false NoCheck ExactSame K "
+    "cpu_fallback nonzero_cuda K_symint int Base".split()
+)
+_values = st.one_of(
+    _words,
+    st.lists(_words, max_size=3).map(lambda words: "[" + ", ".join(words) + "]"),
+    st.dictionaries(_words, _words, max_size=3).map(
+        lambda pairs: "{" + ", ".join(f"{key}: {value}" for key, value in pairs.items()) + "}"
+    ),
+    st.tuples(_words, _words).map(lambda pair: f"[{pair[0]} -> int {pair[1]}]"),
+)
+_entries = st.dictionaries(_words, _values, max_size=5).map(
+    lambda keys: "- " + "\n  ".join([f"func: {keys.pop('func', 'add.out')}", *(f"{k}: {v}" for k, v in keys.items())])
+)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(_entries, min_size=1, max_size=5).map("\n".join))
+def test_any_list_is_classified_or_refused(text: str):
+    diagnostics = checked(text, KernelIndex())
+    registrations, again = classified(text)
+    assert registrations or diagnostics.errors or again.errors or "torch" in text or "dispatch: {}" in text
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(raw=st.one_of(st.binary(max_size=120), st.text(max_size=120).map(str.encode), _entries.map(str.encode)))
+def test_the_command_survives_any_bytes(raw: bytes, tmp_path: Path, capsys):
+    yaml = tmp_path / "ops.yaml"
+    yaml.write_bytes(raw)
+    code, out, err = run(capsys, "check", "--yaml", yaml, "--kernels", tmp_path)
+    assert code in (0, 1)
+    assert "Traceback" not in out + err
+    assert (code == 0) == ("error" not in err)
