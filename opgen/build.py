@@ -18,7 +18,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from opgen.diagnostics import OpgenError
+import click
+
+from opgen.diagnostics import Diagnostics, OpgenError
 from opgen.project import Project
 
 TARGETS = ("host",)
@@ -188,3 +190,45 @@ def run(plan: Plan) -> float:
         with progress_bar() as on_step:
             compile_all(plan, on_step)
     return time.monotonic() - start
+
+
+@click.command(epilog="Example: opgen build --jobs 2")
+@click.option(
+    "--target", type=click.Choice(TARGETS), default="host", show_default=True, help="Toolkit to build against."
+)
+@click.option(
+    "--jobs", "-j", type=click.IntRange(1), default=os.cpu_count(), help="Compilers at once; default: all cores."
+)
+@click.option("--debug", is_flag=True, help="Without optimisation, with debug information.")
+@click.option("--clean", is_flag=True, help="Start from an empty build folder.")
+@click.pass_context
+def command(ctx: click.Context, target: str, jobs: int, debug: bool, clean: bool) -> None:
+    """Generate, configure and compile into build/<target>-torch<VERSION>/.
+
+    Only what changed is done again: after one edited entry and its source, one registration shard and one kernel file.
+    """
+    from opgen.cli import report
+    from opgen.gen import Sources, generate
+    from opgen.project import find_project
+
+    project = find_project()
+    sources = Sources.of(project)
+    install = sources.install
+    plan = Plan(
+        project=project,
+        torch_dir=install.torch,
+        torch_version=install.release,
+        target=target,
+        jobs=jobs,
+        build_type="Debug" if debug else "Release",
+    )
+    diagnostics = Diagnostics()
+    summary = generate(sources, plan.generated, diagnostics)
+    report(diagnostics)
+    if summary is None:
+        ctx.exit(1)
+    click.echo(f"torch {install.version}: {summary}")
+    if clean:
+        shutil.rmtree(plan.folder, ignore_errors=True)
+    seconds = run(plan)
+    click.echo(f"built {plan.folder.relative_to(project.root)} ({seconds:.1f} s)")
