@@ -115,10 +115,10 @@ class MUDNN_API Binary {
     LOGICAL_AND,
     LOGICAL_OR,
     LOGICAL_XOR,
-    SIGMOID_BW,     // lhs = gradient, rhs = forward output
-    SILU_BW,        // lhs = gradient, rhs = forward input; so do the next ones but TANH_BW
-    TANH_BW,        // lhs = gradient, rhs = forward output
-    THRESHOLD_BW,   // rhs > alpha ? lhs : 0
+    SIGMOID_BW,    // lhs = gradient, rhs = forward output
+    SILU_BW,       // lhs = gradient, rhs = forward input; so do the next ones but TANH_BW
+    TANH_BW,       // lhs = gradient, rhs = forward output
+    THRESHOLD_BW,  // rhs > alpha ? lhs : 0
     GELU_NONE_BW,
     GELU_TANH_BW,
     LEAKY_RELU_BW,  // rhs > 0 ? lhs : alpha * lhs
@@ -172,7 +172,7 @@ class MUDNN_API Reduce {
   Status SetMode(Mode mode);
   Status SetDim(int n, const int* dims);
   Status SetDim(std::initializer_list<int> dims);
-  Status SetNormOrd(double order);  // default 2; may be infinite
+  Status SetNormOrd(double order);          // default 2; may be infinite
   Status SetCorrection(double correction);  // of VARIANCE and STD; default 1
 
   Status Run(Handle& h, Tensor& out, const Tensor& in, const MemoryMaintainer& maintainer) const;

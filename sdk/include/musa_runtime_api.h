@@ -170,8 +170,7 @@ MUSART_API musaError_t musaMemcpyPeer(void* dst, int dst_device, const void* src
 MUSART_API musaError_t musaMemcpyPeerAsync(void* dst, int dst_device, const void* src,
                                            int src_device, size_t bytes, musaStream_t stream);
 MUSART_API musaError_t musaMemset(void* pointer, int value, size_t bytes);
-MUSART_API musaError_t musaMemsetAsync(void* pointer, int value, size_t bytes,
-                                       musaStream_t stream);
+MUSART_API musaError_t musaMemsetAsync(void* pointer, int value, size_t bytes, musaStream_t stream);
 
 // ---- streams and events ----------------------------------------------------------------------
 

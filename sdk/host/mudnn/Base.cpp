@@ -30,9 +30,7 @@ Status Tensor::SetQuantizationInfo(float scale, unsigned int zero_point) {
   return Status::SUCCESS;
 }
 
-Status Tensor::SetNdInfo(int rank, const int64_t* dims) {
-  return SetNdInfo(rank, dims, nullptr);
-}
+Status Tensor::SetNdInfo(int rank, const int64_t* dims) { return SetNdInfo(rank, dims, nullptr); }
 
 Status Tensor::SetNdInfo(int rank, const int64_t* dims, const int64_t* strides) {
   shaped_ = true;
@@ -41,8 +39,7 @@ Status Tensor::SetNdInfo(int rank, const int64_t* dims, const int64_t* strides) 
       std::any_of(dims, dims + rank, [](int64_t d) { return d < 0; })) {
     return Status::INVALID_PARAMETER;
   }
-  if (strides != nullptr &&
-      std::any_of(strides, strides + rank, [](int64_t s) { return s < 0; })) {
+  if (strides != nullptr && std::any_of(strides, strides + rank, [](int64_t s) { return s < 0; })) {
     return Status::INVALID_PARAMETER;
   }
   rank_ = rank;

@@ -43,9 +43,9 @@ struct Mode {
                   const at::Scalar& alpha);
 };
 
-#define MODE(name, takes, gives_bool, ...)                                        \
-  {Binary::Mode::name, #name, Takes::takes, gives_bool,                           \
-   [](at::Tensor& out, const at::Tensor& lhs, const at::Tensor& rhs,              \
+#define MODE(name, takes, gives_bool, ...)                           \
+  {Binary::Mode::name, #name, Takes::takes, gives_bool,              \
+   [](at::Tensor& out, const at::Tensor& lhs, const at::Tensor& rhs, \
       [[maybe_unused]] const at::Scalar& alpha) { __VA_ARGS__; }}
 
 // In the order of the enumeration.

@@ -38,9 +38,7 @@ Status Gather::SetAxis(int axis) {
 }
 
 Status Gather::Run(Handle& h, Tensor& out, const Tensor& index, const Tensor& in) const {
-  const char* mode_name = !mode_                    ? nullptr
-                          : *mode_ == Mode::GATHER ? "GATHER"
-                                                   : "GATHER_ELEMENTS";
+  const char* mode_name = !mode_ ? nullptr : *mode_ == Mode::GATHER ? "GATHER" : "GATHER_ELEMENTS";
   return Call(h, Class::GATHER, "Gather::Run", mode_name)
       .out("out", out)
       .in("index", index)

@@ -47,7 +47,7 @@ Status status_of_current_exception(std::string& reason) {
     reason = error.what_without_backtrace();
     // AT_DISPATCH_* and the TensorIterator kernels of some versions say so in words only.
     return reason.find("not implemented for") != std::string::npos ? Status::NOT_SUPPORTED
-                                                                    : Status::EXECUTION_FAILED;
+                                                                   : Status::EXECUTION_FAILED;
   } catch (const std::bad_alloc&) {
     reason = "out of host memory";
     return Status::ALLOC_FAILED;
@@ -102,8 +102,8 @@ bool is_integral(Type type) {
 }
 
 const char* name(Type type) {
-  static constexpr const char* kNames[] = {"HALF",  "FLOAT", "DOUBLE", "BFLOAT16", "INT8",
-                                           "INT16", "INT32", "INT64",  "UINT8",    "UINT64",
+  static constexpr const char* kNames[] = {"HALF",  "FLOAT", "DOUBLE",   "BFLOAT16", "INT8",
+                                           "INT16", "INT32", "INT64",    "UINT8",    "UINT64",
                                            "BOOL",  "QINT8", "FP8_E5M2", "FP8_E4M3"};
   return kNames[static_cast<int>(type)];
 }
@@ -173,8 +173,7 @@ at::Tensor Call::alias(const Tensor& t, at::IntArrayRef dims, at::IntArrayRef st
                        at::DataPtr(address(t), where), /*allocator=*/nullptr,
                        /*resizable=*/false);
   at::Tensor tensor = at::detail::make_tensor<c10::TensorImpl>(
-      std::move(storage),
-      c10::DispatchKeySet(c10::computeDispatchKey(dtype, at::kStrided, where)),
+      std::move(storage), c10::DispatchKeySet(c10::computeDispatchKey(dtype, at::kStrided, where)),
       c10::scalarTypeToTypeMeta(dtype));
   tensor.unsafeGetTensorImpl()->set_sizes_and_strides(dims, strides);
   return tensor;
@@ -223,7 +222,8 @@ void Call::check_memory() const {
     const Tensor& t = *operand.tensor;
     if (absent(t)) continue;
     if (address(t) == nullptr) {
-      refuse(Status::INVALID_PARAMETER, std::string("operand '") + operand.name + "' has no address");
+      refuse(Status::INVALID_PARAMETER,
+             std::string("operand '") + operand.name + "' has no address");
     }
     if (operand.output) {
       for (int64_t d = 0; d < rank(t); ++d) {
@@ -234,9 +234,8 @@ void Call::check_memory() const {
       }
     }
     if (!host::device_accessible(address(t), extent_bytes(t), handle_.GetDevice())) {
-      refuse(Status::EXECUTION_FAILED,
-             std::string("illegal address: operand '") + operand.name +
-                 "' is not (entirely) memory that the device can reach");
+      refuse(Status::EXECUTION_FAILED, std::string("illegal address: operand '") + operand.name +
+                                           "' is not (entirely) memory that the device can reach");
     }
   }
 }

@@ -6,7 +6,8 @@
 //         .in("in", in)
 //         .run([&](Call& c) -> Work {
 //           require(same_shape(out, in), "out and in must have one shape");   // checks: at once
-//           return [o = c.alias(out), i = c.alias(in)] { o.copy_(i); };       // work: on the stream
+//           return [o = c.alias(out), i = c.alias(in)] { o.copy_(i); };       // work: on the
+//           stream
 //         });
 //   }
 //
@@ -32,9 +33,7 @@ namespace detail {
 // The implementation's door into Tensor.
 struct TensorAccess {
   static void* address(const Tensor& t) { return t.address_; }
-  static at::IntArrayRef dims(const Tensor& t) {
-    return {t.dims_, static_cast<size_t>(t.rank_)};
-  }
+  static at::IntArrayRef dims(const Tensor& t) { return {t.dims_, static_cast<size_t>(t.rank_)}; }
   static at::IntArrayRef strides(const Tensor& t) {
     return {t.strides_, static_cast<size_t>(t.rank_)};
   }
@@ -119,8 +118,7 @@ struct Refusal {
 
 [[noreturn]] void refuse(Status status, std::string reason);
 
-inline void require(bool condition, const char* reason,
-                    Status status = Status::INVALID_PARAMETER) {
+inline void require(bool condition, const char* reason, Status status = Status::INVALID_PARAMETER) {
   if (!condition) refuse(status, reason);
 }
 
@@ -134,8 +132,8 @@ inline bool same_shape(const Tensor& a, const Tensor& b) { return dims(a).equals
 // Wrong results that the library is known for (limits.def).
 enum class Effect : uint8_t {
   NONE,
-  WRITES_ZEROS,           // every output is zeroed
-  WRITES_FIRST_ELEMENT,   // of the output, and leaves the others as they were
+  WRITES_ZEROS,          // every output is zeroed
+  WRITES_FIRST_ELEMENT,  // of the output, and leaves the others as they were
 };
 
 struct Operand {

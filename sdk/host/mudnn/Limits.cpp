@@ -130,7 +130,7 @@ constexpr Outcome with_source(Outcome o, const char* row, const char* source) {
 
 #define ALL kAll
 #define BELOW(major, minor) ((major) * 10 + (minor))
-#define MUDNN_LIMIT(row, cls, architectures, condition, result, source) \
+#define MUDNN_LIMIT(row, cls, architectures, condition, result, source)              \
   {#row, Class::cls, architectures, [](const Call& c) -> bool { return condition; }, \
    with_source(outcome(result), #row, source)},
 constexpr Row kRows[] = {

@@ -68,8 +68,8 @@ void log_call(const Call& call) {
 
 void log_refusal(const Call& call, Status status, const std::string& reason) {
   if (level() > Level::ERROR) return;
-  write_line(prefix("ERROR") + name(status) + " in " + call.entry() + ", Reason: " + reason +
-             " (" + (describe(call).empty() ? "" : describe(call).substr(1)) + ")");
+  write_line(prefix("ERROR") + name(status) + " in " + call.entry() + ", Reason: " + reason + " (" +
+             (describe(call).empty() ? "" : describe(call).substr(1)) + ")");
 }
 
 const char* name(Status status) {

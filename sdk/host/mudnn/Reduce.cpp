@@ -26,7 +26,7 @@ using Mode = Reduce::Mode;
 using Dims = c10::SmallVector<int64_t, Tensor::kMaxRank>;
 
 const char* name(Mode mode) {
-  static constexpr const char* kNames[] = {"ADD", "MEAN", "MAX", "MIN",      "MUL", "PROD",
+  static constexpr const char* kNames[] = {"ADD", "MEAN", "MAX",  "MIN",      "MUL", "PROD",
                                            "AND", "OR",   "NORM", "VARIANCE", "STD"};
   const auto index = static_cast<size_t>(mode);
   return index < std::size(kNames) ? kNames[index] : nullptr;
@@ -265,9 +265,8 @@ Status Reduce::RunWithIndices(Handle& h, Tensor& out, Tensor& indices, const Ten
         require(type(indices) == Type::INT64, "indices must be INT64");
         require(dims_.size() == 1, "exactly one dimension");
         const Dims reduced = reduced_dims(dims_, rank(in));
-        return [is_max = *mode_ == Mode::MAX, dim = reduced[0],
-                o = alias_kept(c, out, in, reduced), x = alias_kept(c, indices, in, reduced),
-                i = c.alias(in),
+        return [is_max = *mode_ == Mode::MAX, dim = reduced[0], o = alias_kept(c, out, in, reduced),
+                x = alias_kept(c, indices, in, reduced), i = c.alias(in),
                 first_only = c.effect() == Effect::WRITES_FIRST_ELEMENT]() mutable {
           auto [values, positions] = is_max ? at::max(apart(i, o), dim, /*keepdim=*/true)
                                             : at::min(apart(i, o), dim, /*keepdim=*/true);

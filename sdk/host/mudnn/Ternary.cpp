@@ -36,8 +36,7 @@ void check_types(Ternary::Mode mode, Type out, Type a, Type b, Type c) {
     return;
   }
   require(a == b, "a, b and c must have one type");
-  const bool divides =
-      mode == Ternary::Mode::ADDCDIV || mode == Ternary::Mode::ADDCDIV_ALPHA;
+  const bool divides = mode == Ternary::Mode::ADDCDIV || mode == Ternary::Mode::ADDCDIV_ALPHA;
   require(is_floating(b) || (is_integral(b) && !divides),
           "the mode does not take operands of this type", Status::NOT_SUPPORTED);
 }

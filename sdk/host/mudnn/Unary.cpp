@@ -81,8 +81,8 @@ void hard_sigmoid(at::Tensor& out, const at::Tensor& in, double slope, double of
   out.copy_(wide.mul(slope).add_(offset).clamp_(0, 1));
 }
 
-#define COMPUTE(...)                                                                       \
-  [](at::Tensor& out, const at::Tensor& in, [[maybe_unused]] const Scalar& alpha,          \
+#define COMPUTE(...)                                                              \
+  [](at::Tensor& out, const at::Tensor& in, [[maybe_unused]] const Scalar& alpha, \
      [[maybe_unused]] const Scalar& beta) { __VA_ARGS__; }
 #define MODE(name, takes, gives, ...) \
   {Unary::Mode::name, #name, Takes::takes, Gives::gives, COMPUTE(__VA_ARGS__)}
@@ -201,9 +201,8 @@ Status Unary::Run(Handle& h, Tensor& out, const Tensor& in) const {
         check_types(mode, type(out), type(in));
         require(same_shape(out, in), "out and in must have one shape");
         return [compute = mode.compute, o = c.alias(out), i = c.alias(in),
-                alpha = number(alpha_, type(in)), beta = number(beta_, type(in))]() mutable {
-          compute(o, i, alpha, beta);
-        };
+                alpha = number(alpha_, type(in)),
+                beta = number(beta_, type(in))]() mutable { compute(o, i, alpha, beta); };
       });
 }
 

@@ -104,8 +104,7 @@ musaError_t musaMemcpyPeerAsync(void* dst, int dst_device, const void* src, int 
 
 musaError_t musaMemcpyPeer(void* dst, int dst_device, const void* src, int src_device,
                            size_t bytes) {
-  const musaError_t error =
-      musaMemcpyPeerAsync(dst, dst_device, src, src_device, bytes, nullptr);
+  const musaError_t error = musaMemcpyPeerAsync(dst, dst_device, src, src_device, bytes, nullptr);
   return error != musaSuccess ? error : musaStreamSynchronize(nullptr);
 }
 

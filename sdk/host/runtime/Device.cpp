@@ -69,8 +69,8 @@ const Profile& profile() {
 
 // Half of the machine's memory, shared out: what is left serves the host side of the same process.
 size_t default_memory() {
-  const size_t physical = static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) *
-                          static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const size_t physical =
+      static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
   const size_t share = physical / 2 / static_cast<size_t>(std::max(device_count(), 1));
   return std::max(share / kMiB, size_t{256}) * kMiB;
 }

@@ -36,32 +36,33 @@ musaError_t musaPeekAtLastError() {
   return sticky != musaSuccess ? sticky : musa::host::last_error;
 }
 
-#define MUSA_ERRORS(X)                                                                      \
-  X(musaSuccess, "no error")                                                                \
-  X(musaErrorInvalidValue, "invalid argument")                                              \
-  X(musaErrorMemoryAllocation, "out of memory")                                             \
-  X(musaErrorInitializationError, "initialization error")                                   \
-  X(musaErrorInvalidConfiguration, "invalid configuration argument")                        \
-  X(musaErrorInvalidDevicePointer, "invalid device pointer")                                \
-  X(musaErrorInvalidMemcpyDirection, "invalid copy direction for memcpy")                   \
-  X(musaErrorInsufficientDriver, "MUSA driver version is insufficient for MUSA runtime version") \
-  X(musaErrorInvalidDeviceFunction, "invalid device function")                              \
-  X(musaErrorNoDevice, "no MUSA-capable device is detected")                                \
-  X(musaErrorInvalidDevice, "invalid device ordinal")                                       \
-  X(musaErrorPeerAccessUnsupported, "peer access is not supported between these two devices") \
-  X(musaErrorInvalidResourceHandle, "invalid resource handle")                              \
-  X(musaErrorNotReady, "device not ready")                                                  \
-  X(musaErrorIllegalAddress, "an illegal memory access was encountered")                    \
-  X(musaErrorLaunchOutOfResources, "too many resources requested for launch")               \
-  X(musaErrorLaunchTimeout, "the launch timed out and was terminated")                      \
-  X(musaErrorPeerAccessAlreadyEnabled, "peer access is already enabled")                    \
-  X(musaErrorPeerAccessNotEnabled, "peer access has not been enabled")                      \
-  X(musaErrorAssert, "device-side assert triggered")                                        \
-  X(musaErrorHostMemoryAlreadyRegistered, "part or all of the requested memory range is already mapped") \
+#define MUSA_ERRORS(X)                                                                             \
+  X(musaSuccess, "no error")                                                                       \
+  X(musaErrorInvalidValue, "invalid argument")                                                     \
+  X(musaErrorMemoryAllocation, "out of memory")                                                    \
+  X(musaErrorInitializationError, "initialization error")                                          \
+  X(musaErrorInvalidConfiguration, "invalid configuration argument")                               \
+  X(musaErrorInvalidDevicePointer, "invalid device pointer")                                       \
+  X(musaErrorInvalidMemcpyDirection, "invalid copy direction for memcpy")                          \
+  X(musaErrorInsufficientDriver, "MUSA driver version is insufficient for MUSA runtime version")   \
+  X(musaErrorInvalidDeviceFunction, "invalid device function")                                     \
+  X(musaErrorNoDevice, "no MUSA-capable device is detected")                                       \
+  X(musaErrorInvalidDevice, "invalid device ordinal")                                              \
+  X(musaErrorPeerAccessUnsupported, "peer access is not supported between these two devices")      \
+  X(musaErrorInvalidResourceHandle, "invalid resource handle")                                     \
+  X(musaErrorNotReady, "device not ready")                                                         \
+  X(musaErrorIllegalAddress, "an illegal memory access was encountered")                           \
+  X(musaErrorLaunchOutOfResources, "too many resources requested for launch")                      \
+  X(musaErrorLaunchTimeout, "the launch timed out and was terminated")                             \
+  X(musaErrorPeerAccessAlreadyEnabled, "peer access is already enabled")                           \
+  X(musaErrorPeerAccessNotEnabled, "peer access has not been enabled")                             \
+  X(musaErrorAssert, "device-side assert triggered")                                               \
+  X(musaErrorHostMemoryAlreadyRegistered,                                                          \
+    "part or all of the requested memory range is already mapped")                                 \
   X(musaErrorHostMemoryNotRegistered, "pointer does not correspond to a registered memory region") \
-  X(musaErrorLaunchFailure, "unspecified launch failure")                                   \
-  X(musaErrorNotPermitted, "operation not permitted")                                       \
-  X(musaErrorNotSupported, "operation not supported")                                       \
+  X(musaErrorLaunchFailure, "unspecified launch failure")                                          \
+  X(musaErrorNotPermitted, "operation not permitted")                                              \
+  X(musaErrorNotSupported, "operation not supported")                                              \
   X(musaErrorUnknown, "unknown error")
 
 const char* musaGetErrorName(musaError_t error) {

@@ -55,8 +55,8 @@ class Registry {
 
   // Only a block's beginning names it.
   void free_device(void* pointer) {
-    const Block block = remove(pointer, musaErrorInvalidValue,
-                               [](const Block& b) { return b.on_device; });
+    const Block block =
+        remove(pointer, musaErrorInvalidValue, [](const Block& b) { return b.on_device; });
     std::free(block.begin);
   }
 
@@ -67,8 +67,7 @@ class Registry {
   }
 
   void unregister_host(void* pointer) {
-    remove(pointer, musaErrorHostMemoryNotRegistered,
-           [](const Block& b) { return b.registered; });
+    remove(pointer, musaErrorHostMemoryNotRegistered, [](const Block& b) { return b.registered; });
   }
 
   std::optional<Block> find(const void* pointer) const {

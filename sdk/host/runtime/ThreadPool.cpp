@@ -20,7 +20,10 @@ namespace {
 class Job {
  public:
   Job(int64_t begin, int64_t end, int64_t piece, const std::function<void(int64_t, int64_t)>& body)
-      : begin_(begin), end_(end), piece_(piece), pieces_((end - begin + piece - 1) / piece),
+      : begin_(begin),
+        end_(end),
+        piece_(piece),
+        pieces_((end - begin + piece - 1) / piece),
         body_(body) {}
 
   bool exhausted() const { return next_.load(std::memory_order_relaxed) >= pieces_; }

@@ -1,0 +1,77 @@
+"""The toolkit's C++ test binaries, case by case. They are built with the rest of the project."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import subprocess
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = sorted(path.stem for path in Path(__file__).parent.glob("*_test.cpp"))
+LIMITS = ROOT / "sdk" / "host" / "mudnn" / "limits.def"
+TIMEOUT_S = 300
+
+
+def _binary(name: str) -> Path:
+    torch_version = metadata.version("torch").split("+")[0]
+    default = ROOT / "build" / f"host-torch{torch_version}"
+    return Path(os.environ.get("TORCH_MUSA_BUILD_DIR", default)) / "bin" / name
+
+
+def _run(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    # The reasons of refusals, which many cases provoke, would drown a real failure.
+    environment = {**os.environ, "MUDNN_LOG_LEVEL": "FATAL"}
+    return subprocess.run(
+        [_binary(name), *arguments], capture_output=True, text=True, timeout=TIMEOUT_S, env=environment, check=False
+    )
+
+
+def _cases(name: str) -> list[str]:
+    """The cases as the source spells them, so that collecting does not need the binary."""
+    text = (Path(__file__).parent / f"{name}.cpp").read_text()
+    prefixes = {"UNARY_TEST": "unary_", "BINARY_TEST": "binary_"}
+    found = re.findall(r"^(TEST|TEST_WITH_ENV|UNARY_TEST|BINARY_TEST)\((\w+)", text, re.MULTILINE)
+    return [prefixes.get(macro, "") + case for macro, case in found]
+
+
+@functools.cache
+def _verdicts(name: str) -> dict[str, str]:
+    """Case -> "" or what failed, from one run of the whole binary."""
+    verdicts = {}
+    for line in _run(name).stdout.splitlines():
+        verdict, case, *reason = line.split(" ", 2)
+        if verdict in ("PASS", "FAIL"):
+            verdicts[case] = "" if verdict == "PASS" else reason[0]
+    return verdicts
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_binary_is_built_and_lists_its_cases(name: str) -> None:
+    assert _binary(name).is_file(), f"{_binary(name)} is missing: run `opgen build`"
+    listed = _run(name, "--list").stdout.split()
+    assert listed == _cases(name)
+
+
+ALL_CASES = [(name, case) for name in SOURCES for case in _cases(name)]
+
+
+@pytest.mark.parametrize(("name", "case"), ALL_CASES, ids=lambda value: value)
+def test_case(name: str, case: str) -> None:
+    verdict = _verdicts(name).get(case)
+    if verdict is None:  # the binary ended before it came to this case: what does it do alone?
+        alone = _run(name, case)
+        assert alone.returncode == 0, f"exit status {alone.returncode}\n{alone.stdout}{alone.stderr}"
+    else:
+        assert verdict == ""
+
+
+def test_every_limit_has_a_case() -> None:
+    rows = re.findall(r"^MUDNN_LIMIT\((\w+),", LIMITS.read_text(), re.MULTILINE)
+    assert rows
+    cases = {case for _, case in ALL_CASES}
+    assert [row for row in rows if f"limit_{row}" not in cases] == []
