@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from opgen.backend import MUSA, Backend
 from opgen.diagnostics import Diagnostics, OpgenError
 from opgen.project import Project
-from opgen.tree import is_intact, read_manifest, write_tree
+from opgen.tree import is_intact, read_manifest, recover, write_tree
 from opgen.upstream import TorchInstall, find_torch
 
 if TYPE_CHECKING:
@@ -123,6 +123,7 @@ def generate(
     Raises OpgenError when an input cannot be read or `out` cannot be written.
     """
     start = time.perf_counter()
+    recover(out)
     inputs = sources.digest()
     manifest = None if force else read_manifest(out)
     if manifest is not None and manifest.inputs == inputs and is_intact(out, manifest):

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
+
 from opgen.backend import MUSA, Backend
 from opgen.diagnostics import Diagnostics, Location, OpgenError, did_you_mean
 

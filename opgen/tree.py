@@ -65,6 +65,22 @@ def is_intact(folder: Path, manifest: Manifest) -> bool:
         return False
 
 
+def recover(folder: Path) -> None:
+    """Undo what a killed run has left behind; waits for a run that is still writing."""
+    state = folder / _STATE
+    if not (state / _JOURNAL).exists():
+        return
+    try:
+        with _locked(state):
+            _undo(folder)
+    except OSError as error:
+        raise OpgenError(
+            f"cannot undo an interrupted run: {error.strerror or error}",
+            Location(str(error.filename or folder)),
+            "delete the folder and generate again",
+        ) from None
+
+
 def write_tree(folder: Path, files: Mapping[str, str], inputs: str, summary: Mapping[str, int]) -> Written:
     """Make the generated files of `folder` exactly `files`. Files that opgen did not write stay.
 
@@ -136,20 +152,24 @@ def _undo(folder: Path) -> None:
             (folder / name).unlink(missing_ok=True)
             _remove_empty_parents(folder / name, folder)
     for name in kept:
-        # A copy, so that being interrupted here, too, can be undone again.
-        backup = state / "undo" / name
-        if backup.exists() and not _same(folder / name, backup.read_bytes()):
-            again = state / "stage" / "again"
-            again.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(backup, again)
-            again.replace(folder / name)
-    manifest = state / "undo" / _MANIFEST
-    if manifest.exists():
-        shutil.copy2(manifest, state / _MANIFEST)
+        _restore(state, state / "undo" / name, folder / name)
+    if (state / "undo" / _MANIFEST).exists():
+        _restore(state, state / "undo" / _MANIFEST, state / _MANIFEST)
     else:
         (state / _MANIFEST).unlink(missing_ok=True)
     (state / _JOURNAL).unlink()
     _discard(state)
+
+
+def _restore(state: Path, backup: Path, target: Path) -> None:
+    """Put a file back under its own name. The backup stays, so that being interrupted here can be undone again."""
+    if not backup.exists() or _same(target, backup.read_bytes()):
+        return
+    again = state / "stage" / "again"
+    again.unlink(missing_ok=True)
+    _keep(backup, again)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    again.replace(target)
 
 
 def _keep_manifest(state: Path) -> None:

@@ -236,13 +236,15 @@ def test_sources_and_families(tmp_path):
 def test_a_kernel_of_ours_beats_upstreams_of_the_same_name(tmp_path):
     entry = "- func: nonzero\n  dispatch: {PrivateUse1: nonzero_cuda}"
     kernels = index(
-        tmp_path, {"ported/Nonzero.cu": "namespace at::musa { Tensor nonzero_cuda(const Tensor& self) { return self; } }"}
+        tmp_path,
+        {"ported/Nonzero.cu": "namespace at::musa { Tensor nonzero_cuda(const Tensor& self) { return self; } }"},
     )
     (found,), diagnostics = classified(entry, kernels)
     assert not diagnostics and found.form is Form.OWN and found.cpp_namespace == "at::musa"
     # The same function in upstream's namespace provides what the wheel lacks.
     kernels = index(
-        tmp_path, {"ported/Nonzero.cu": "namespace at::native { Tensor nonzero_cuda(const Tensor& self) { return self; } }"}
+        tmp_path,
+        {"ported/Nonzero.cu": "namespace at::native { Tensor nonzero_cuda(const Tensor& self) { return self; } }"},
     )
     (found,), diagnostics = classified(entry, kernels)
     assert not diagnostics and found.form is Form.REUSED and found.family == "ported"

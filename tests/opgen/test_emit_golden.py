@@ -24,7 +24,9 @@ class TestGolden(TestCase):
 
     def test_legacy(self):
         text = "- func: lerp.Scalar_out"
-        self.assertExpectedInline(outline(shard(text, "lerp")), """\
+        self.assertExpectedInline(
+            outline(shard(text, "lerp")),
+            """\
 #include <ATen/ops/lerp_native.h>
 #include <torch_musa/RegistrationHelpers.h>
 
@@ -63,12 +65,15 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
 }
 
 } // namespace at::musa::registration
-""")
+""",
+        )
         # Upstream declares everything a Legacy entry uses.
         assert "include/torch_musa/ops/lerp_native.h" not in rendered(text)
 
     def test_legacy_meta(self):
-        self.assertExpectedInline(header(TRIL, "tril"), """\
+        self.assertExpectedInline(
+            header(TRIL, "tril"),
+            """\
 namespace at::musa {
 
 struct TORCH_API structured_MusaTril : public at::meta::structured_tril {
@@ -76,8 +81,11 @@ struct TORCH_API structured_MusaTril : public at::meta::structured_tril {
 };
 
 } // namespace at::musa
-""")
-        self.assertExpectedInline(outline(shard(TRIL, "tril")), """\
+""",
+        )
+        self.assertExpectedInline(
+            outline(shard(TRIL, "tril")),
+            """\
 #include <torch_musa/RegistrationHelpers.h>
 #include <torch_musa/ops/tril_native.h>
 
@@ -170,12 +178,15 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
 }
 
 } // namespace at::musa::registration
-""")
+""",
+        )
 
     def test_structured_class_guards_the_device(self):
         source = shard("- func: tril.out\n  dispatch: {PrivateUse1: MusaTril}", "tril")
         start = source.index("    void set_output_strided(")
-        self.assertExpectedInline(source[start : source.index("    void set_output_raw_strided(")], """\
+        self.assertExpectedInline(
+            source[start : source.index("    void set_output_raw_strided(")],
+            """\
     void set_output_strided(
         int64_t output_idx, IntArrayRef sizes, IntArrayRef strides,
         TensorOptions options
@@ -202,11 +213,14 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
 
     }
 
-""")
+""",
+        )
 
     def test_customized_with_base(self):
         text = "- func: tril.out\n  structured_inherits: MyMetaBase\n  dispatch: {PrivateUse1: MusaTril}"
-        self.assertExpectedInline(header(text, "tril"), """\
+        self.assertExpectedInline(
+            header(text, "tril"),
+            """\
 namespace at::musa {
 
 struct TORCH_API structured_tril : public at::musa::MyMetaBase {
@@ -219,16 +233,22 @@ struct TORCH_API structured_MusaTril : public at::musa::structured_tril {
 };
 
 } // namespace at::musa
-""")
+""",
+        )
         assert f"#include <{MUSA.meta_bases_header}>" in rendered(text)["include/torch_musa/ops/tril_native.h"]
         # An own base sees every output: it may want to allocate or to count them.
         assert "at::musa::structured_MusaTril::set_output_raw_strided(output_idx" in shard(text, "tril")
 
     def test_customized_with_precomputed(self):
         text = "- func: tril.out\n  precomputed: [diagonal -> int var]\n  dispatch: {PrivateUse1: MusaTril}"
-        self.assertExpectedInline(squeeze(header(text, "tril")), """namespace at::musa { struct TORCH_API structured_tril : public at::impl::MetaBase { template <bool VAR = false> struct TORCH_API precompute_out { precompute_out<true> set_var(int64_t value) { static_assert(VAR == false, "var already set"); precompute_out<true> ret; ret.var = value; return ret; } int64_t var; }; using meta_return_ty = precompute_out <true>; meta_return_ty meta(const at::Tensor & self, int64_t diagonal); }; struct TORCH_API structured_MusaTril : public at::musa::structured_tril { void impl(const at::Tensor & self, int64_t var, const at::Tensor & out); }; } // namespace at::musa""")
+        self.assertExpectedInline(
+            squeeze(header(text, "tril")),
+            """namespace at::musa { struct TORCH_API structured_tril : public at::impl::MetaBase { template <bool VAR = false> struct TORCH_API precompute_out { precompute_out<true> set_var(int64_t value) { static_assert(VAR == false, "var already set"); precompute_out<true> ret; ret.var = value; return ret; } int64_t var; }; using meta_return_ty = precompute_out <true>; meta_return_ty meta(const at::Tensor & self, int64_t diagonal); }; struct TORCH_API structured_MusaTril : public at::musa::structured_tril { void impl(const at::Tensor & self, int64_t var, const at::Tensor & out); }; } // namespace at::musa""",
+        )
         source = shard(text, "tril")
-        self.assertExpectedInline(source[source.index("at::Tensor & wrapper") : source.index("} // namespace")], """\
+        self.assertExpectedInline(
+            source[source.index("at::Tensor & wrapper") : source.index("} // namespace")],
+            """\
 at::Tensor & wrapper_PrivateUse1_tril_out_out(const at::Tensor & self, int64_t diagonal, at::Tensor & out) {
 std::optional<Device> common_device = std::nullopt;
 (void)common_device; // Suppress unused variable warning
@@ -243,7 +263,8 @@ if (op.proxy_outputs_[0].has_value()) op.outputs_[0].get().copy_(*op.proxy_outpu
 return out;
 }
 
-""")
+""",
+        )
 
     def test_customized_as_the_manual_prints_it(self):
         text = """\
@@ -291,7 +312,9 @@ return out;
               structured: false
               dispatch: {PrivateUse1: AddTensorOut}
             """
-        self.assertExpectedInline(header(text, "add"), """\
+        self.assertExpectedInline(
+            header(text, "add"),
+            """\
 namespace at::musa {
 
 TORCH_API at::Tensor AddTensor(const at::Tensor & self, const at::Tensor & other, const at::Scalar & alpha);
@@ -299,8 +322,11 @@ TORCH_API at::Tensor & AddTensorOut(const at::Tensor & self, const at::Tensor & 
 TORCH_API at::Tensor & AddTensor_(at::Tensor & self, const at::Tensor & other, const at::Scalar & alpha);
 
 } // namespace at::musa
-""")
-        self.assertExpectedInline(shard(text, "add"), """\
+""",
+        )
+        self.assertExpectedInline(
+            shard(text, "add"),
+            """\
 #include <torch_musa/RegistrationHelpers.h>
 #include <torch_musa/ops/add_native.h>
 
@@ -350,11 +376,14 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
 }
 
 } // namespace at::musa::registration
-""")
+""",
+        )
 
     def test_reused(self):
         text = "- func: view_as_real\n  dispatch: {PrivateUse1: view_as_real}"
-        self.assertExpectedInline(shard(text, "view_as_real"), """\
+        self.assertExpectedInline(
+            shard(text, "view_as_real"),
+            """\
 #include <ATen/ops/view_as_real_native.h>
 #include <torch_musa/RegistrationHelpers.h>
 
@@ -383,11 +412,14 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
 }
 
 } // namespace at::musa::registration
-""")
+""",
+        )
 
     def test_own_with_checks_and_guard(self):
         text = "- func: nonzero.out\n  device_check: ExactSame\n  device_guard: true\n  dispatch: {PrivateUse1: NonzeroOut}"
-        self.assertExpectedInline(shard(text, "nonzero"), """\
+        self.assertExpectedInline(
+            shard(text, "nonzero"),
+            """\
 #include <torch_musa/RegistrationHelpers.h>
 #include <torch_musa/ops/nonzero_native.h>
 
@@ -417,11 +449,14 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
 }
 
 } // namespace at::musa::registration
-""")
+""",
+        )
 
     def test_factory_guards_the_device_asked_for(self):
         text = "- func: empty_strided\n  device_guard: true\n  dispatch: {PrivateUse1: EmptyStrided}"
-        self.assertExpectedInline(shard(text, "empty_strided"), """\
+        self.assertExpectedInline(
+            shard(text, "empty_strided"),
+            """\
 #include <torch_musa/RegistrationHelpers.h>
 #include <torch_musa/ops/empty_strided_native.h>
 
@@ -447,17 +482,21 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
 }
 
 } // namespace at::musa::registration
-""")
+""",
+        )
 
     def test_symint_kernel(self):
         text = "- func: empty_strided\n  dispatch: {PrivateUse1: empty_strided_musa_symint}"
-        self.assertExpectedInline(header(text, "empty_strided"), """\
+        self.assertExpectedInline(
+            header(text, "empty_strided"),
+            """\
 namespace at::musa {
 
 TORCH_API at::Tensor empty_strided_musa_symint(c10::SymIntArrayRef size, c10::SymIntArrayRef stride, ::std::optional<at::ScalarType> dtype, ::std::optional<at::Layout> layout, ::std::optional<at::Device> device, ::std::optional<bool> pin_memory);
 
 } // namespace at::musa
-""")
+""",
+        )
 
     def test_lists_optionals_and_generators(self):
         text = """\
@@ -471,7 +510,9 @@ TORCH_API at::Tensor empty_strided_musa_symint(c10::SymIntArrayRef size, c10::Sy
             - func: cat.out
               dispatch: {PrivateUse1: MusaCat}
             """
-        self.assertExpectedInline(header(text, "index"), """\
+        self.assertExpectedInline(
+            header(text, "index"),
+            """\
 namespace at::musa {
 
 struct TORCH_API structured_MusaIndex : public at::meta::structured_index_Tensor {
@@ -481,15 +522,21 @@ struct TORCH_API structured_MusaIndex : public at::meta::structured_index_Tensor
 TORCH_API at::Tensor Index(const at::Tensor & self, const c10::List<::std::optional<at::Tensor>> & indices);
 
 } // namespace at::musa
-""")
-        self.assertExpectedInline(header(text, "bernoulli"), """\
+""",
+        )
+        self.assertExpectedInline(
+            header(text, "bernoulli"),
+            """\
 namespace at::musa {
 
 TORCH_API at::Tensor & Bernoulli_(at::Tensor & self, double p, ::std::optional<at::Generator> generator);
 
 } // namespace at::musa
-""")
-        self.assertExpectedInline(header(text, "cat"), """\
+""",
+        )
+        self.assertExpectedInline(
+            header(text, "cat"),
+            """\
 namespace at::musa {
 
 struct TORCH_API structured_MusaCat : public at::meta::structured_cat {
@@ -497,7 +544,8 @@ struct TORCH_API structured_MusaCat : public at::meta::structured_cat {
 };
 
 } // namespace at::musa
-""")
+""",
+        )
 
     def test_several_outputs(self):
         text = """\
@@ -507,7 +555,9 @@ struct TORCH_API structured_MusaCat : public at::meta::structured_cat {
             """
         source = shard(text, "max")
         start = source.index("::std::tuple<at::Tensor,at::Tensor> wrapper")
-        self.assertExpectedInline(source[start : source.index("}\n", start)], """\
+        self.assertExpectedInline(
+            source[start : source.index("}\n", start)],
+            """\
 ::std::tuple<at::Tensor,at::Tensor> wrapper_PrivateUse1_max_dim(const at::Tensor & self, int64_t dim, bool keepdim) {
   // No device check
 
@@ -516,17 +566,21 @@ auto precompute = op.meta(self, dim, keepdim);
 (void)precompute;
 op.impl(self, precompute.dim, keepdim, op.outputs_[0], op.outputs_[1]);
 return std::make_tuple(std::move(op.outputs_[0]), std::move(op.outputs_[1]));
-""")
+""",
+        )
 
     def test_autogen(self):
         text = "- func: celu.out\n  dispatch: {PrivateUse1: CeluOut}"
-        self.assertExpectedInline(header(text, "celu"), """\
+        self.assertExpectedInline(
+            header(text, "celu"),
+            """\
 namespace at::musa {
 
 TORCH_API at::Tensor & CeluOut(const at::Tensor & self, const at::Scalar & alpha, at::Tensor & out);
 
 } // namespace at::musa
-""")
+""",
+        )
         assert 'm.impl("celu.out", TORCH_FN(wrapper_PrivateUse1_out_celu_out));' in shard(text, "celu")
 
     def test_new_operator(self):
@@ -538,7 +592,9 @@ TORCH_API at::Tensor & CeluOut(const at::Tensor & self, const at::Scalar & alpha
                 Meta: RopeMeta
                 AutogradPrivateUse1: RopeAutograd
             """
-        self.assertExpectedInline(header(text, "rope"), """\
+        self.assertExpectedInline(
+            header(text, "rope"),
+            """\
 namespace at::musa {
 
 TORCH_API at::Tensor RopeAutograd(const at::Tensor & q, double base, ::std::optional<at::Generator> g);
@@ -546,8 +602,11 @@ TORCH_API at::Tensor RopeMeta(const at::Tensor & q, double base, ::std::optional
 TORCH_API at::Tensor Rope(const at::Tensor & q, double base, ::std::optional<at::Generator> g);
 
 } // namespace at::musa
-""")
-        self.assertExpectedInline(shard(text, "rope"), """\
+""",
+        )
+        self.assertExpectedInline(
+            shard(text, "rope"),
+            """\
 #include <torch_musa/RegistrationHelpers.h>
 #include <torch_musa/ops/rope_native.h>
 
@@ -611,10 +670,13 @@ TORCH_LIBRARY_IMPL(musa, Meta, m) {
 
 } // namespace ops_musa
 } // namespace at::musa::registration
-""")
+""",
+        )
 
     def test_fallback(self):
-        self.assertExpectedInline(shard("- func: erfinv.out\n  dispatch: {PrivateUse1: cpu_fallback}", "erfinv"), """\
+        self.assertExpectedInline(
+            shard("- func: erfinv.out\n  dispatch: {PrivateUse1: cpu_fallback}", "erfinv"),
+            """\
 #include <torch_musa/RegistrationHelpers.h>
 #include <torch_musa/csrc/aten/CPUFallback.h>
 
@@ -629,7 +691,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
 }
 
 } // namespace at::musa::registration
-""")
+""",
+        )
 
     def test_other_keys(self):
         text = """\
@@ -639,7 +702,9 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
                 SparseCsrPrivateUse1, NestedTensorPrivateUse1: AbsOtherOut
             """
         source = shard(text, "abs")
-        self.assertExpectedInline(source[source.index("// Register") :], """\
+        self.assertExpectedInline(
+            source[source.index("// Register") :],
+            """\
 // RegisterNestedTensorPrivateUse1
 TORCH_LIBRARY_IMPL(aten, NestedTensorPrivateUse1, m) {
   m.impl("abs.out", TORCH_FN(wrapper_NestedTensorPrivateUse1_out_abs_out));
@@ -656,7 +721,8 @@ TORCH_LIBRARY_IMPL(aten, SparsePrivateUse1, m) {
 }
 
 } // namespace at::musa::registration
-""")
+""",
+        )
 
     def test_op_table(self):
         table = json.loads(rendered(TRIL)[files.TABLE])

@@ -271,7 +271,8 @@ def test_kernels_that_no_source_defines(tmp_path):
         "    at::Tensor SomethingElse(const at::Tensor & self)\n"
         "ops.yaml:8:9: error: no source defines meta function 'add_Tensor' for 'add.out'\n"
         "    define it in namespace at::musa:\n"
-        "    TORCH_META_FUNC2(add, Tensor)(const at::Tensor & self, const at::Tensor & other, const at::Scalar & alpha)\n"
+        "    TORCH_META_FUNC2(add, Tensor)(const at::Tensor & self, const at::Tensor & other, "
+        "const at::Scalar & alpha)\n"
         "ops.yaml:10:27: error: no source defines kernel 'MusaAdd' for 'add.out'\n"
         "    define it in namespace at::musa:\n"
         "    TORCH_IMPL_FUNC(MusaAdd)(const at::Tensor & self, const at::Tensor & other, const at::Scalar & alpha, "
@@ -280,10 +281,11 @@ def test_kernels_that_no_source_defines(tmp_path):
 
 
 def test_kernel_in_another_namespace(tmp_path):
-    kernels = index(tmp_path, {"mudnn/N.cpp": "namespace at::native { Tensor Nonzero(const Tensor& self) { return self; } }"})
-    assert (
-        "    kernels/mudnn/N.cpp:1 defines one in namespace at::native; move it to at::musa, or\n"
-        in messages(checked("- func: nonzero\n  dispatch: {PrivateUse1: Nonzero}", kernels))
+    kernels = index(
+        tmp_path, {"mudnn/N.cpp": "namespace at::native { Tensor Nonzero(const Tensor& self) { return self; } }"}
+    )
+    assert "    kernels/mudnn/N.cpp:1 defines one in namespace at::native; move it to at::musa, or\n" in messages(
+        checked("- func: nonzero\n  dispatch: {PrivateUse1: Nonzero}", kernels)
     )
 
 
@@ -303,11 +305,16 @@ def test_kernel_with_another_signature(tmp_path):
           dispatch: {PrivateUse1: MusaTril}
         """
     said = messages(checked(text, index(tmp_path, sources)))
-    assert "kernels/mudnn/N.cpp:2:" in said and "error: kernel 'Nonzero' has not the signature that 'nonzero' requires" in said
+    assert (
+        "kernels/mudnn/N.cpp:2:" in said
+        and "error: kernel 'Nonzero' has not the signature that 'nonzero' requires" in said
+    )
     assert "written:  Tensor Nonzero(Tensor& self, bool as_tuple)" in said
     assert "required: at::Tensor Nonzero(const at::Tensor & self)" in said
     assert "kernels/mudnn/N.cpp:3:" in said
-    assert "required: TORCH_IMPL_FUNC(MusaTril)(const at::Tensor & self, int64_t diagonal, const at::Tensor & out)" in said
+    assert (
+        "required: TORCH_IMPL_FUNC(MusaTril)(const at::Tensor & self, int64_t diagonal, const at::Tensor & out)" in said
+    )
 
 
 def test_kernel_defined_twice(tmp_path):
@@ -366,10 +373,44 @@ def test_help_has_examples_and_typos_are_answered(capsys):
 
 
 _words = st.sampled_from(
-    "func dispatch structured structured_delegate structured_inherits precomputed device_check device_guard autogen tags "
-    "torch PrivateUse1 SparsePrivateUse1 AutogradPrivateUse1 CPU add.Tensor add.out add_.Tensor tril tril.out nonzero "
-    "view_as_real celu.out musa::f(Tensor(x) musa::f(Tensor(a!)? x=None)->() none true false NoCheck ExactSame K "
-    "cpu_fallback nonzero_cuda K_symint int Base".split()
+    [
+        "func",
+        "dispatch",
+        "structured",
+        "structured_delegate",
+        "structured_inherits",
+        "precomputed",
+        "device_check",
+        "device_guard",
+        "autogen",
+        "tags",
+        "torch",
+        "PrivateUse1",
+        "SparsePrivateUse1",
+        "AutogradPrivateUse1",
+        "CPU",
+        "add.Tensor",
+        "add.out",
+        "add_.Tensor",
+        "tril",
+        "tril.out",
+        "nonzero",
+        "view_as_real",
+        "celu.out",
+        "musa::f(Tensor(x)",
+        "musa::f(Tensor(a!)?x=None)->()",
+        "none",
+        "true",
+        "false",
+        "NoCheck",
+        "ExactSame",
+        "K",
+        "cpu_fallback",
+        "nonzero_cuda",
+        "K_symint",
+        "int",
+        "Base",
+    ]
 )
 _values = st.one_of(
     _words,
@@ -392,9 +433,15 @@ def test_any_list_is_classified_or_refused(text: str):
     assert registrations or diagnostics.errors or again.errors or "torch" in text or "dispatch: {}" in text
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.fixture
+def loaded_upstream(monkeypatch):
+    """Load PyTorch's catalogue once, not once for each example."""
+    monkeypatch.setattr("opgen.upstream.load_upstream", lambda install=None: upstream())
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(raw=st.one_of(st.binary(max_size=120), st.text(max_size=120).map(str.encode), _entries.map(str.encode)))
-def test_the_command_survives_any_bytes(raw: bytes, tmp_path: Path, capsys):
+def test_the_command_survives_any_bytes(raw: bytes, tmp_path: Path, capsys, loaded_upstream):
     yaml = tmp_path / "ops.yaml"
     yaml.write_bytes(raw)
     code, out, err = run(capsys, "check", "--yaml", yaml, "--kernels", tmp_path)

@@ -81,7 +81,9 @@ FAULTS = {
     "- func: [tril]": "ops.yaml:1:9: error: 'func' must be an operator name, not a list",
     "- func: 3": "ops.yaml:1:9: error: 'func' must be an operator name, not an integer",
     "- func: tril out": "ops.yaml:1:9: error: 'tril out' is not an operator name",
-    "- func: tril\n  dispach: {PrivateUse1: K}": "ops.yaml:2:3: error: unknown key 'dispach'\n    did you mean 'dispatch'?",
+    "- func: tril\n  dispach: {PrivateUse1: K}": (
+        "ops.yaml:2:3: error: unknown key 'dispach'\n    did you mean 'dispatch'?"
+    ),
     "- func: tril\n  func: triu": "ops.yaml:2:3: error: key 'func' given twice in one entry",
     "- func: tril\n  dispatch: K": (
         "ops.yaml:2:13: error: 'dispatch' must be a mapping from dispatch keys to kernel names (PrivateUse1: Kernel), "
@@ -169,7 +171,24 @@ def test_an_unreadable_file_is_an_error(tmp_path):
 
 
 _fragments = st.sampled_from(
-    ["- ", "func: ", "tril", ".out", "dispatch:", "\n  ", "\n", "PrivateUse1: ", "{", "}", "[", "]", "&a ", "*a", "!!", "'"]
+    [
+        "- ",
+        "func: ",
+        "tril",
+        ".out",
+        "dispatch:",
+        "\n  ",
+        "\n",
+        "PrivateUse1: ",
+        "{",
+        "}",
+        "[",
+        "]",
+        "&a ",
+        "*a",
+        "!!",
+        "'",
+    ]
 )
 
 
