@@ -31,6 +31,7 @@ def check_overload(
     dtypes: Sequence[torch.dtype] | None = None,
     count: int | None = None,
     fallback: bool = False,
+    shrink: bool = True,
 ) -> Tally:
     """Compares an overload on ``device`` with the CPU; see `opgen.testing.check.check_overload`."""
     from opgen.testing.check import check_overload as check
@@ -43,6 +44,7 @@ def check_overload(
         dtypes=dtypes,
         count=count,
         fallback=fallback,
+        shrink=shrink,
     )
 
 

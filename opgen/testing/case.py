@@ -33,8 +33,8 @@ class TensorSpec:
     @staticmethod
     def of(tensor: Tensor, on_cpu: bool = False) -> TensorSpec:
         """A contiguous spec with ``tensor``'s values."""
-        # clone() and reshape() rather than view(): the values may come from a conjugated or expanded tensor
-        base = tensor.detach().resolve_conj().resolve_neg().contiguous().clone().reshape(-1)
+        # contiguous() would keep the odd strides of size-1 dims, clone() to a format does not
+        base = tensor.detach().resolve_conj().resolve_neg().clone(memory_format=torch.contiguous_format).view(-1)
         return TensorSpec(base, tuple(tensor.shape), torch.empty(tensor.shape).stride(), 0, on_cpu)
 
     @property
@@ -59,6 +59,10 @@ class TensorSpec:
         if self.value.numel() <= 12:
             text += f" {self.value.tolist()}"
         return f"<{text}>"
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """What hypothesis prints of it."""
+        printer.text(repr(self))
 
 
 class DeviceHere:
@@ -93,6 +97,10 @@ class Case:
         arguments = ", ".join(f"{name}={value!r}" for name, value in self.arguments.items())
         return f"{self.op.name}({arguments})"
 
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """What hypothesis prints of it."""
+        printer.text(repr(self))
+
     def tensors(self) -> Iterator[tuple[str, TensorSpec]]:
         """Every tensor once, with a path that names it: ``self``, ``tensors[1]``."""
         seen: set[int] = set()
@@ -115,10 +123,10 @@ class Live:
     bases: dict[str, Tensor]
 
 
-def make_live(case: Case, device: str, leaves: bool = False) -> Live:
+def make_live(case: Case, device: str, leaves: Callable[[str], bool] = lambda path: False) -> Live:
     """Builds fresh arguments on ``device``. A spec that occurs twice becomes one tensor, given twice.
 
-    With ``leaves`` floating tensors ask for their gradient.
+    Floating tensors ask for their gradient where ``leaves`` says so.
     """
     known: dict[int, Tensor] = {}
     tensors: dict[str, Tensor] = {}
@@ -129,7 +137,7 @@ def make_live(case: Case, device: str, leaves: bool = False) -> Live:
             if id(value) not in known:
                 bases[path] = value.base.clone() if value.on_cpu else value.base.clone().to(device)
                 known[id(value)] = bases[path].as_strided(value.shape, value.strides, value.offset)
-                if leaves and value.dtype.is_floating_point:
+                if leaves(path) and value.dtype.is_floating_point:
                     known[id(value)] = known[id(value)].detach().requires_grad_()
                 tensors[path] = known[id(value)]
             return known[id(value)]
@@ -154,6 +162,3 @@ def make_live(case: Case, device: str, leaves: bool = False) -> Live:
             else:
                 positional.append(live)
     return Live(positional, keywords, tensors, bases)
-
-
-Reference = Callable[..., Any]

@@ -64,7 +64,9 @@ def chosen_seed() -> int | None:
     return int(os.environ["TEST_SEED"]) if "TEST_SEED" in os.environ else None
 
 
-def for_every(strategy: st.SearchStrategy[Case], action: Callable[[Case], None], count: int) -> None:
+def for_every(
+    strategy: st.SearchStrategy[Case], action: Callable[[Case], None], count: int, shrink: bool = True
+) -> None:
     """Runs ``action`` on ``count`` cases and shrinks the first one that fails."""
 
     @settings(
@@ -74,7 +76,7 @@ def for_every(strategy: st.SearchStrategy[Case], action: Callable[[Case], None],
         derandomize=chosen_seed() is None,
         report_multiple_bugs=False,
         suppress_health_check=list(HealthCheck),
-        phases=(Phase.generate, Phase.shrink),
+        phases=(Phase.generate, Phase.shrink) if shrink else (Phase.generate,),
     )
     @given(strategy)
     def every_case(case: Case) -> None:
@@ -93,6 +95,7 @@ def check_overload(
     dtypes: Sequence[torch.dtype] | None = None,
     count: int | None = None,
     fallback: bool = False,
+    shrink: bool = True,
 ) -> Tally:
     """Compares an overload on ``device`` with the CPU on random arguments; raises AssertionError where they differ.
 
@@ -100,7 +103,8 @@ def check_overload(
     arguments on the CPU; by default the operator itself does. ``arguments`` has a rule for each argument that type and
     name say too little about (`opgen.testing.rules` has building blocks). ``dtypes`` are the main dtypes to try, by
     default all that the reference takes. ``count`` is the number of cases, by default TEST_EXAMPLES or 20.
-    ``fallback`` allows the operator to go through the CPU fallback.
+    ``fallback`` allows the operator to go through the CPU fallback. ``shrink`` False reports the first failing case as
+    it is, which is faster.
     """
     op = load_overload(name)
     domain = domain_of(op)
@@ -115,7 +119,7 @@ def check_overload(
     def check(case: Case) -> None:
         tally.cases[check_case(case, domain, call, device, fallback)] += 1
 
-    for_every(cases(op, domain, call, tried), check, count or examples())
+    for_every(cases(op, domain, call, tried), check, count or examples(), shrink)
     if tally.acceptance < _LEAST_AGREEMENT:
         counts = ", ".join(f"{verdict.value}: {count}" for verdict, count in tally.cases.items())
         raise AssertionError(f"{op.name}: results were compared in {tally.acceptance:.0%} of the cases only ({counts})")
@@ -161,4 +165,3 @@ def _lacks_dtype(error: Exception) -> bool:
 def _report(case: Case, problems: list[str], device: str) -> str:
     listed = "\n".join(f"  - {problem}" for problem in problems)
     return f"{case.op.name} on {device}\n{listed}\n\nin the case\n  {case!r}\n\nTo reproduce:\n\n{script(case, device)}"
-

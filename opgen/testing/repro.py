@@ -18,6 +18,10 @@ def call(device):
 """
 
 
+# values past which a tensor of one value is written as such
+_LONG = 8
+
+
 def script(case: Case, device: str, reference: str | None = None) -> str:
     """Python source that makes the call on the CPU and on ``device`` and prints both results.
 
@@ -63,7 +67,11 @@ def _source(value: Any) -> str:
 
 
 def _tensor_source(spec: TensorSpec) -> str:
-    text = f"torch.tensor({spec.base.tolist()}, dtype={spec.dtype})"
+    values = spec.base.tolist()
+    if len(values) > _LONG and len(set(map(repr, values))) == 1:
+        text = f"torch.full([{len(values)}], {values[0]!r}, dtype={spec.dtype})"
+    else:
+        text = f"torch.tensor({values}, dtype={spec.dtype})"
     if not spec.on_cpu:
         text += ".to(device)"
     if spec.strides == torch.empty(spec.shape).stride() and not spec.offset:

@@ -14,7 +14,7 @@ from opgen.testing.case import Case, TensorSpec
 from opgen.testing.overload import Overload, functional_of
 from opgen.testing.rules import make_argument
 from opgen.testing.run import run
-from opgen.testing.source import HypothesisSource, SeededSource, Source, choose
+from opgen.testing.source import CONTENT, ByteSource, SeededSource, Source, choose
 from opgen.testing.tensors import DTYPES, FLOATING, draw_shape, lay_out
 
 Call = Callable[..., Any]
@@ -22,12 +22,7 @@ Call = Callable[..., Any]
 
 def cases(op: Overload, domain: Domain, reference: Call, dtypes: tuple[torch.dtype, ...]) -> st.SearchStrategy[Case]:
     """Cases of ``op`` with main dtypes out of ``dtypes``."""
-
-    @st.composite
-    def build(draw: st.DrawFn) -> Case:
-        return make_case(op, domain, reference, HypothesisSource(draw), dtypes)
-
-    return build()
+    return CONTENT.map(lambda content: make_case(op, domain, reference, ByteSource(content), dtypes))
 
 
 def make_case(op: Overload, domain: Domain, reference: Call, source: Source, dtypes: tuple[torch.dtype, ...]) -> Case:

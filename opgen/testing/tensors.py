@@ -64,7 +64,7 @@ def _real_numbers(
     if of.nonzero:
         values = torch.where(values.abs() < 0.25, torch.full_like(values, high if high > 0 else low), values)
     values = values.to(dtype)
-    if of.special and dtype != torch.bool and values.numel() and one_in(source, 4):
+    if of.special and dtype != torch.bool and values.numel() and one_in(source, 3):
         specials = _specials(dtype)
         picks = torch.randint(len(specials), shape, generator=generator)
         hits = torch.rand(shape, generator=generator) < 0.4
@@ -113,7 +113,7 @@ def lay_out(source: Source, tensor: Tensor, expand: bool = True) -> TensorSpec:
     """
     shape = tuple(tensor.shape)
     rank = len(shape)
-    kinds = ["contiguous", "contiguous"]
+    kinds = ["contiguous"]
     if rank >= 1:
         kinds += ["sliced", "offset"]
     if rank >= 2:

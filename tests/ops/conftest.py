@@ -1,4 +1,4 @@
-"""Operators against the CPU. `--device` names the device under test, so that the harness can be tried on the CPU itself."""
+"""Operators against the CPU. `--device` names the device under test: the harness can be tried on the CPU itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small networks: forward, backward and optimizer steps on the device equal the CPU's, with no operator falling back."""
+"""Small networks: forward, backward and optimizer steps equal the CPU's, and no operator falls back."""
 
 from __future__ import annotations
 
@@ -68,6 +68,10 @@ def train(
     return losses, {name: p.grad.cpu() for name, p in model.named_parameters() if p.grad is not None}
 
 
+def assert_close(name: str, actual: Tensor, expected: Tensor, atol: float) -> None:
+    torch.testing.assert_close(actual, expected, rtol=1e-3, atol=atol, msg=lambda text: f"{name}: {text}")
+
+
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 @pytest.mark.parametrize("network", NETWORKS)
 def test_training_equals_cpu_without_fallback(network: str, optimizer: str, device: str) -> None:
@@ -85,10 +89,12 @@ def test_training_equals_cpu_without_fallback(network: str, optimizer: str, devi
     torch.testing.assert_close(losses, expected_losses, rtol=1e-4, atol=1e-5)
     assert losses[-1] < losses[0]
     for name, gradient in expected_gradients.items():
-        torch.testing.assert_close(gradients[name], gradient, rtol=1e-3, atol=1e-4, msg=lambda text, n=name: f"{n}: {text}")
+        torch.testing.assert_close(
+            gradients[name], gradient, rtol=1e-3, atol=1e-4, msg=lambda text, n=name: f"{n}: {text}"
+        )
     for (name, wanted), got in zip(on_cpu.state_dict().items(), on_device.state_dict().values(), strict=True):
         # Adam divides by the root of a small second moment: where gradients are rounding noise, so are its steps
-        torch.testing.assert_close(got.cpu(), wanted, rtol=1e-3, atol=2e-3, msg=lambda text, n=name: f"{n}: {text}")
+        assert_close(name, got.cpu(), wanted, atol=2e-3)
 
 
 @pytest.mark.parametrize("network", NETWORKS)

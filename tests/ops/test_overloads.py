@@ -54,11 +54,8 @@ def _registered() -> set[str]:
     """Every overload that has a kernel of its own for the device; the boxed fallback for all others is none."""
     import torch
 
-    names = {schema.name + (f".{schema.overload_name}" if schema.overload_name else "") for schema in _schemas()}
-    return {name for name in names if torch._C._dispatch_has_kernel_for_dispatch_key(name, "PrivateUse1")}
-
-
-def _schemas() -> list:
-    import torch
-
-    return [schema for schema in torch._C._jit_get_all_schemas() if schema.name.startswith(("aten::", "musa::"))]
+    return {
+        name
+        for name in torch._C._dispatch_get_all_op_names()
+        if name.startswith(("aten::", "musa::")) and torch._C._dispatch_has_kernel_for_dispatch_key(name, "PrivateUse1")
+    }

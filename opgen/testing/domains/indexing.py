@@ -95,24 +95,21 @@ def _index_list(build: Build, shape: tuple[int, ...], distinct: bool) -> list[Te
     if shape and build.maybe(4):
         covered = build.size(1, len(shape))
         return [build.tensor(shape[:covered], torch.bool)]
+    if 0 in shape:
+        return [build.lay_out(torch.empty(0, dtype=torch.int64)) for _ in range(build.size(1, len(shape)))]
     common = () if build.maybe(6) else tuple(build.size(1, 3) for _ in range(build.size(1, 2)))
     indices: list[TensorSpec | None] = []
-    room = 1
     for size in shape[: build.size(1, max(len(shape), 1))]:
         if indices and build.maybe(4):
             indices.append(None)
-        elif size == 0:
-            indices.append(build.lay_out(torch.empty(0, dtype=torch.int64)))
         elif distinct:
             # distinct in this dim alone is enough for distinct places
-            count = min(size, 3)
             first = not any(i is not None for i in indices)
-            row = torch.randperm(size)[:count] if False else torch.arange(count)
-            indices.append(build.lay_out(row if first else torch.zeros(1, dtype=torch.int64)))
+            row = torch.arange(size).flip(0)[:3] if first else torch.zeros(1, dtype=torch.int64)
+            indices.append(build.lay_out(row))
         else:
             shape_here = broadcastable(build.source, common)
             indices.append(index_tensor(build, shape_here, size, -size if build.flag() else 0))
-        room *= max(size, 1)
     return indices or [build.lay_out(torch.zeros(1, dtype=torch.int64))]
 
 

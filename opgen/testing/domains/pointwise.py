@@ -82,9 +82,7 @@ _DIVISION = Domain(numbers=_PLAIN, arguments={"other": _divisor})
 
 TABLE = {
     # the functions' poles and branch cuts lie among the specials, where libraries disagree about the sign of zero
-    "digamma lgamma polygamma mvlgamma igamma igammac zeta special_zeta": Domain(
-        numbers=Numbers(0.5, 8), accumulates=True
-    ),
+    "digamma lgamma polygamma mvlgamma igamma igammac special_zeta": Domain(numbers=Numbers(0.5, 8), accumulates=True),
     "erfinv special_erfinv": Domain(numbers=Numbers(-0.9375, 0.9375)),
     "logit special_logit": Domain(numbers=Numbers(0.0625, 0.9375), arguments={"eps": one_of(None, 0.1)}),
     "special_ndtri": Domain(numbers=Numbers(0.0625, 0.9375)),
