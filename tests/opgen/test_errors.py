@@ -325,6 +325,77 @@ def test_kernel_defined_twice(tmp_path):
     assert "the other definition is at kernels/mudnn/A.cpp:1" in said
 
 
+MANUAL = {
+    "mudnn/Add.cpp": """\
+        #include <mudnn.h>
+        namespace at::musa {
+        Tensor AddTensor(
+            const Tensor& self, const Tensor& other, Scalar const& alpha_scalar) {
+          return self;
+        }
+        Tensor& AddTensor_(Tensor& self, const Tensor& other, Scalar const& alpha_scalar) { return self; }
+        Tensor& AddTensorOut(const Tensor& self, const Tensor& other, Scalar const& alpha, Tensor& out) { return out; }
+        Tensor Nonzero(const Tensor& self) { return self; }
+        } // namespace at::musa
+        """,
+    "mudnn/Tril.cpp": """\
+        namespace at::musa {
+        TORCH_PRECOMPUTE_META_FUNC(tril)(const Tensor& self, int64_t diagonal) {
+          return TORCH_PRECOMPUTE_STRUCT(tril)().set_var(diagonal);
+        }
+        TORCH_IMPL_FUNC(MusaTril)(const Tensor& self, int64_t var, const Tensor &result) {
+        }} // namespace at::musa
+        """,
+    "ported/Lerp.cu": """\
+        namespace at::native {
+        void lerp_tensor_kernel(at::TensorIteratorBase& iter) {}
+        void lerp_scalar_kernel(at::TensorIteratorBase& iter, const c10::Scalar& weight) {}
+        REGISTER_DISPATCH(lerp_kernel_tensor_weight, &lerp_tensor_kernel);
+        REGISTER_DISPATCH(lerp_kernel_scalar_weight, &lerp_scalar_kernel);
+        }
+        """,
+}
+
+
+def test_the_manuals_examples_are_without_fault(tmp_path):
+    text = """\
+        - func: lerp.Scalar_out
+        - func: lerp.Scalar
+        - func: lerp_.Scalar
+
+        - func: lerp.Tensor_out
+        - func: lerp.Tensor
+        - func: lerp_.Tensor
+
+        - func: tril
+        - func: tril_
+        - func: tril.out
+          structured_inherits: MyMetaBase
+          precomputed:
+            - diagonal -> int var
+          dispatch:
+            PrivateUse1: MusaTril
+
+        - func: nonzero
+          dispatch:
+            PrivateUse1: Nonzero
+        - func: add.Tensor
+          dispatch:
+            PrivateUse1: AddTensor
+        - func: add_.Tensor
+          dispatch:
+            PrivateUse1: AddTensor_
+        - func: add.out
+          structured: false
+          dispatch:
+            PrivateUse1: AddTensorOut
+        - func: view_as_real
+          dispatch:
+            PrivateUse1: view_as_real
+        """
+    assert messages(checked(text, index(tmp_path, MANUAL))) == ""
+
+
 def run(capsys, *args: object) -> tuple[int, str, str]:
     with pytest.raises(SystemExit) as caught:
         main([str(a) for a in args])
