@@ -3,26 +3,18 @@
 #include <ATen/native/TensorIterator.h>
 #include <ATen/native/cuda/Loops.cuh>
 
+#include "kernels/ported/EachElement.cuh"
 #include "kernels/ported/PortedKernels.h"
 
 namespace at::musa {
 namespace {
 
-template <typename word_t>
-void move_words(TensorIteratorBase& iter) {
-  native::gpu_kernel_opaque(iter, [] GPU_LAMBDA(word_t x) -> word_t { return x; });
-}
-
 // Of one dtype: only the size of an element matters.
 void move(TensorIteratorBase& iter) {
-  switch (iter.element_size(0)) {
-    case 1: return move_words<uint8_t>(iter);
-    case 2: return move_words<uint16_t>(iter);
-    case 4: return move_words<uint32_t>(iter);
-    case 8: return move_words<uint64_t>(iter);
-    case 16: return move_words<c10::complex<double>>(iter);
-    default: TORCH_CHECK(false, "cannot copy elements of ", iter.element_size(0), " bytes (", iter.dtype(0), ")");
-  }
+  native::dispatch_word(iter.element_size(0), [&](auto word) {
+    using word_t = decltype(word);
+    native::gpu_kernel_opaque(iter, [] GPU_LAMBDA(word_t x) -> word_t { return x; });
+  });
 }
 
 }  // namespace

@@ -3,6 +3,10 @@
 #include <ATen/native/UnaryOps.h>
 #include <ATen/native/cuda/Loops.cuh>
 #include <ATen/native/cuda/Math.cuh>
+#include <c10/util/MathConstants.h>
+
+#include <cmath>
+#include <limits>
 
 #include "kernels/ported/OpmathDispatch.cuh"
 
@@ -60,6 +64,20 @@ void polygamma_kernel(TensorIteratorBase& iter, int64_t n) {
 
 void sinc_kernel(TensorIteratorBase& iter) {
   GPU_UNARY_FLOATING_AND_COMPLEX("sinc_cuda", sinc_of(x));
+}
+
+// x counts the samples of the window.
+void kaiser_window_kernel(TensorIteratorBase& iter, int64_t window_length, double beta) {
+  AT_DISPATCH_FLOATING_TYPES(at::toOpMathType(iter.dtype()), "kaiser_window_cuda", [&] {
+    const auto middle = static_cast<scalar_t>((window_length - 1) / 2.0);
+    const auto shape = static_cast<scalar_t>(beta);
+    const scalar_t scale = 1 / calc_i0(shape);
+    gpu_kernel(iter, [middle, shape, scale] GPU_LAMBDA(scalar_t x) -> scalar_t {
+      const scalar_t ratio = (x - middle) / middle;
+      const scalar_t inside = 1 - ratio * ratio;
+      return calc_i0(shape * std::sqrt(inside > 0 ? inside : scalar_t(0))) * scale;
+    });
+  });
 }
 
 void i0_kernel(TensorIteratorBase& iter) { GPU_UNARY_FLOATING("i0_cuda", calc_i0(x)); }
@@ -133,6 +151,7 @@ REGISTER_DISPATCH(lgamma_stub, &lgamma_kernel)
 REGISTER_DISPATCH(digamma_stub, &digamma_kernel)
 REGISTER_DISPATCH(polygamma_stub, &polygamma_kernel)
 REGISTER_DISPATCH(sinc_stub, &sinc_kernel)
+REGISTER_DISPATCH(kaiser_window_stub, &kaiser_window_kernel)
 REGISTER_DISPATCH(i0_stub, &i0_kernel)
 REGISTER_DISPATCH(special_i0e_stub, &i0e_kernel)
 REGISTER_DISPATCH(special_i1_stub, &i1_kernel)

@@ -1,0 +1,65 @@
+// The plainest launch: one thread per element.
+#pragma once
+
+#include <ATen/cuda/CUDAContext.h>
+#include <ATen/native/TensorIterator.h>
+#include <ATen/native/cuda/Loops.cuh>
+#include <c10/core/DynamicCast.h>
+#include <c10/core/ScalarType.h>
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/util/Exception.h>
+#include <c10/util/complex.h>
+
+#include <cstdint>
+#include <limits>
+
+namespace at::native {
+
+constexpr int kEachThreads = 256;
+
+template <typename func_t>
+__global__ void each_kernel(int64_t count, func_t body) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i < count) {
+    body(i);
+  }
+}
+
+/// body(i) for i in [0, count), in any order and in parallel, on the current stream of `device`.
+template <typename func_t>
+void for_each_index(Device device, int64_t count, const func_t& body) {
+  if (count == 0) {
+    return;
+  }
+  const int64_t blocks = (count + kEachThreads - 1) / kEachThreads;
+  TORCH_CHECK(blocks <= std::numeric_limits<int32_t>::max(), count, " elements are too many for one launch");
+  const c10::cuda::CUDAGuard guard(device);
+  each_kernel<<<static_cast<unsigned int>(blocks), kEachThreads, 0, at::cuda::getCurrentCUDAStream()>>>(count, body);
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+}
+
+/// Calls body with a value of an unsigned type as wide as an element: for kernels that move elements and look at none.
+template <typename func_t>
+void dispatch_word(int64_t element_size, const func_t& body) {
+  switch (element_size) {
+    case 1: return body(uint8_t{});
+    case 2: return body(uint16_t{});
+    case 4: return body(uint32_t{});
+    case 8: return body(uint64_t{});
+    case 16: return body(c10::complex<double>{});
+    default: TORCH_CHECK(false, "elements of ", element_size, " bytes cannot be moved");
+  }
+}
+
+/// Stores a value into an element of any dtype; no cast where the types agree.
+template <typename value_t>
+__host__ __device__ inline void store_element(char* element, ScalarType dtype, value_t value) {
+  if (dtype == c10::CppTypeToScalarType<value_t>::value) {
+    *reinterpret_cast<value_t*>(element) = value;
+  } else {
+    c10::cast_and_store<value_t>(dtype, element, value);
+  }
+}
+
+}  // namespace at::native
