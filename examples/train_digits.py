@@ -84,7 +84,7 @@ def build_model() -> nn.Module:
 
 def build_optimizer(name: str, model: nn.Module) -> torch.optim.Optimizer:
     if name == "adam":
-        return torch.optim.Adam(model.parameters(), lr=2e-3)
+        return torch.optim.Adam(model.parameters(), lr=5e-3)
     return torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9, weight_decay=1e-4)
 
 
@@ -93,8 +93,9 @@ def train(digits: Digits, device: torch.device, arguments: argparse.Namespace, p
     torch.manual_seed(arguments.seed)
     model = build_model().to(device)
     optimizer = build_optimizer(arguments.optimizer, model)
-    batches = -(-len(digits.train_labels) // BATCH)
-    task = progress.add_task(f"{device}", total=arguments.epochs * batches, loss=float("nan"))
+    steps = arguments.epochs * -(-len(digits.train_labels) // BATCH)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
+    task = progress.add_task(f"{device}", total=steps, loss=float("nan"))
     started = time.perf_counter()
     losses = []
     for _ in range(arguments.epochs):
@@ -106,6 +107,7 @@ def train(digits: Digits, device: torch.device, arguments: argparse.Namespace, p
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
+            schedule.step()
             total += loss.detach() * len(batch)
             progress.advance(task)
         losses.append(total.item() / len(digits.train_labels))
