@@ -14,6 +14,7 @@ from typing import Literal
 
 from opgen import cache
 from opgen.cpp import Signature
+from opgen.diagnostics import Location, OpgenError
 from opgen.kernel_source import Found, Kind, parse_source
 
 __all__ = ["FAMILIES", "Definition", "Family", "KernelIndex", "scan_kernels"]
@@ -69,10 +70,10 @@ def scan_kernels(root: Path, folder: Path | None = None) -> KernelIndex:
     """Index ``{mudnn,ported,cpu_fallback}/**/*.{cpp,cu}`` below ``folder`` (``root/kernels``); no folder, an empty
     index. Paths are told relative to the project ``root``.
 
-    A file is parsed only when its content has not been seen before.
+    A file is parsed only when its content has not been seen before. Raises OpgenError where one cannot be read.
     """
     base = folder if folder is not None else root / "kernels"
-    sources = [(path, family, path.read_bytes()) for family in FAMILIES for path in _sources(base / family)]
+    sources = [(path, family, _read(path)) for family in FAMILIES for path in _sources(base / family)]
     cached = cache.load(_CACHE_NAME, _CACHE_KEY)
     known: dict[str, tuple[Found, ...]] = cached if isinstance(cached, dict) else {}
     parsed: dict[str, tuple[Found, ...]] = {}
@@ -108,6 +109,13 @@ def index_definitions(definitions: Iterable[Definition]) -> KernelIndex:
 
 def _sources(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.suffix in _SUFFIXES and path.is_file())
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise OpgenError(f"cannot read the kernel source: {error.strerror}", Location(str(path))) from None
 
 
 def _definition(found: Found, path: str, family: Family) -> Definition:

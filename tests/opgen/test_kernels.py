@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from opgen import cache, kernels
 from opgen.cpp import canonical_signature, canonical_type
+from opgen.diagnostics import OpgenError
 from opgen.kernel_source import Found, parse_source, skeleton
 
 
@@ -321,6 +322,16 @@ def test_one_kernel_in_two_sources_is_kept_twice(tree: Path) -> None:
 
 def test_no_kernels_folder_is_an_empty_index(tmp_path: Path) -> None:
     assert kernels.scan_kernels(tmp_path) == kernels.KernelIndex()
+
+
+def test_unreadable_source_is_an_error_with_its_path(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path) -> bytes:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    with pytest.raises(OpgenError, match="cannot read the kernel source: Permission denied") as raised:
+        kernels.scan_kernels(tree)
+    assert str(raised.value).startswith(str(tree / "kernels/mudnn/Tril.cpp"))
 
 
 def test_second_scan_parses_nothing(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
