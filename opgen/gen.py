@@ -38,7 +38,7 @@ class Sources:
 
     @staticmethod
     def of(project: Project, yaml: Path | None = None, kernels: Path | None = None) -> Sources:
-        return Sources(yaml or project.yaml, kernels or project.kernels, find_torch())
+        return Sources(yaml or _from_here(project.yaml), kernels or project.kernels, find_torch())
 
     def digest(self) -> str:
         """Hash of everything the output depends on. Raises OpgenError when the operator list cannot be read."""
@@ -155,6 +155,12 @@ def generate(
         seconds=time.perf_counter() - start,
         up_to_date=False,
     )
+
+
+def _from_here(path: Path) -> Path:
+    """A path as diagnostics should show it: relative where it lies below the working folder."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
 
 
 def _is_shard(name: str) -> bool:

@@ -24,7 +24,6 @@ from opgen.diagnostics import OpgenError
 if TYPE_CHECKING:
     from torchgen.model import BackendIndex, BackendMetadata, NativeFunction, NativeFunctionsGroup
 
-_CACHE_NAME = "upstream"
 # Goes up whenever Upstream's fields change.
 _CACHE_FORMAT = "1"
 
@@ -166,13 +165,14 @@ def load_upstream(install: TorchInstall | None = None) -> Upstream:
     """The catalogue of the installed PyTorch, from the cache where nothing it depends on has changed."""
     install = install or find_torch()
     digest = install.digest()
+    name = f"upstream-{install.release}"  # one for each release, so that going back and forth costs nothing
     key = f"{_CACHE_FORMAT}-{sys.version_info[0]}.{sys.version_info[1]}-{digest}"
     with _paused_gc(), _importable(install):
-        cached = cache.load(_CACHE_NAME, key)
+        cached = cache.load(name, key)
         if isinstance(cached, Upstream):
             return cached
         upstream = _parse(install, digest)
-        cache.store(_CACHE_NAME, key, upstream)
+        cache.store(name, key, upstream)
         return upstream
 
 

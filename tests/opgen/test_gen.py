@@ -390,15 +390,15 @@ def test_a_damaged_manifest_is_no_manifest(project):
 
 
 def test_a_damaged_catalogue_cache_only_costs_time(project, tmp_path):
-    cache = tmp_path / "cache"
-    (cache / "opgen").mkdir(parents=True)
-    (cache / "opgen" / "upstream.pickle").write_bytes(b"garbage")
-    result = project.command(env={"XDG_CACHE_HOME": str(cache)})
+    stored = tmp_path / "opgen" / f"upstream-{find_torch().release}.pickle"
+    stored.parent.mkdir()
+    stored.write_bytes(b"garbage")
+    result = project.command(env={"XDG_CACHE_HOME": str(tmp_path), "OPGEN_CACHE_DIR": ""})
     assert result.returncode == 0, result.stderr
-    assert (cache / "opgen" / "upstream.pickle").stat().st_size > 100_000
+    assert stored.stat().st_size > 100_000
 
 
 def test_a_cache_that_cannot_be_written_only_costs_time(project, tmp_path):
     (tmp_path / "file").write_text("")
-    result = project.command(env={"XDG_CACHE_HOME": str(tmp_path / "file")})
+    result = project.command(env={"XDG_CACHE_HOME": str(tmp_path / "file"), "OPGEN_CACHE_DIR": ""})
     assert result.returncode == 0, result.stderr
