@@ -111,6 +111,7 @@ class Domain:
     random operator and ``undefined`` one whose new elements have no values: there only the form is compared.
     ``accumulates``: each result element adds up many terms, so rounding grows with their number.
     ``strides``: results have the same strides as on the CPU even though the operator is not pointwise.
+    ``promotes`` False: the tensors have to have one dtype, though the operator is pointwise.
     ``trusts_out``: an internal operator that writes into ``out`` without looking at its shape.
     """
 
@@ -128,4 +129,5 @@ class Domain:
     strides: bool = False
     pointwise: bool = False
     trusts_out: bool = False
+    promotes: bool = True
     normalize: Normalize | None = None

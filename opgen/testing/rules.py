@@ -45,7 +45,7 @@ def _tensor(build: Build, argument: Argument) -> Any:
     first = not earlier
     shape = build.shape if argument.written else broadcastable(build.source, build.shape)
     dtype = build.dtype
-    if not first and one_in(build.source, 4):
+    if not first and build.domain.promotes and one_in(build.source, 4):
         dtype = choose(build.source, _PARTNERS)
     # a written tensor that overlaps itself is refused: worth a look, but not in every fifth case
     expand = not argument.written or one_in(build.source, 8)

@@ -14,7 +14,8 @@ LIST = find_root() / "yaml" / "musa_functions.yaml"
 FUNCTIONAL = [
     listed.op
     for listed in read_listed(LIST)
-    if not re.search(r"_backward|overrideable|(^|\.)(\w*_)?(out|grad_input|output)(_\w+)?$", listed.op)
+    if listed.op != "record_stream"
+    and not re.search(r"_backward|overrideable|(^|\.)(\w*_)?(out|grad_input|output)(_\w+)?$", listed.op)
     and not listed.op.partition(".")[0].endswith("_")
 ]
 

@@ -411,6 +411,16 @@ TABLE = {
     "convolution_backward_overrideable": _layer(_prepare_convolution_backward, reference=convolution_backward),
     "native_batch_norm _native_batch_norm_legit batch_norm": _layer(_prepare_batch_norm, mutates=_RUNNING),
     "_batch_norm_with_update _batch_norm_with_update_functional": _layer(_prepare_batch_norm_update, mutates=_RUNNING),
+    # in half precision the CPU's out= form reads its float16 statistics as float32, past their end
+    "_batch_norm_with_update.out _native_batch_norm_legit.out _native_batch_norm_legit.no_stats_out": Domain(
+        prepare=lambda b: (
+            _prepare_batch_norm_update(b) if b.op.base == "_batch_norm_with_update" else _prepare_batch_norm(b)
+        ),
+        numbers=_SMALL,
+        accumulates=True,
+        dtypes=(torch.float32, torch.float64),
+        mutates=_RUNNING,
+    ),
     "native_batch_norm_backward": _layer(_prepare_batch_norm_backward),
     "batch_norm_backward": _layer(_prepare_updated_backward),
     "native_layer_norm": _layer(_prepare_layer_norm, ranks=(1, 4), least_size=1),

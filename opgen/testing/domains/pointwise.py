@@ -85,6 +85,14 @@ TABLE = {
     "digamma lgamma polygamma mvlgamma igamma igammac special_zeta": Domain(numbers=Numbers(0.5, 8), accumulates=True),
     "erfinv special_erfinv": Domain(numbers=Numbers(-0.9375, 0.9375)),
     "logit special_logit": Domain(numbers=Numbers(0.0625, 0.9375), arguments={"eps": one_of(None, 0.1)}),
+    # recurrences of n steps
+    "special_chebyshev_polynomial_t special_chebyshev_polynomial_u special_chebyshev_polynomial_v "
+    "special_chebyshev_polynomial_w special_hermite_polynomial_h special_hermite_polynomial_he "
+    "special_laguerre_polynomial_l special_legendre_polynomial_p special_shifted_chebyshev_polynomial_t "
+    "special_shifted_chebyshev_polynomial_u special_shifted_chebyshev_polynomial_v "
+    "special_shifted_chebyshev_polynomial_w": Domain(
+        numbers=Numbers(-2, 2), arguments={"n": values(0, 8, whole=True)}, accumulates=True
+    ),
     "special_ndtri": Domain(numbers=Numbers(0.0625, 0.9375)),
     "sinc": Domain(numbers=Numbers()),
     # trigonometric functions of huge numbers depend on the library's argument reduction
@@ -101,7 +109,7 @@ TABLE = {
         numbers=Numbers(0, 9), arguments={"other": _shift}
     ),
     "pow float_power": Domain(numbers=_PLAIN, arguments={"exponent": _exponent, "self": _exponent}),
-    "lerp": Domain(numbers=_PLAIN, arguments={"weight": _weight}),
+    "lerp": Domain(numbers=_PLAIN, arguments={"weight": _weight}, promotes=False),
     "clamp clip": Domain(numbers=_SPECIAL, arguments={"max": _upper}),
     "where": Domain(numbers=_SPECIAL, arguments={"condition": boolean_tensor}, pointwise=True),
     "hardtanh": Domain(numbers=_SPECIAL, arguments=_pair_of_bounds(-2.0, 2.0)),

@@ -27,8 +27,8 @@ def _prepare_filled(build: Build) -> Arguments:
     return {"self": build.tensor(_long_shape(build), expand=False)}
 
 
-def _filled(law: Law, **rules: Any) -> Domain:
-    return Domain(prepare=_prepare_filled, law=law, arguments=rules)
+def _filled(law: Law, dtypes: tuple[torch.dtype, ...] | None = None, **rules: Any) -> Domain:
+    return Domain(prepare=_prepare_filled, law=law, dtypes=dtypes, arguments=rules)
 
 
 def _everything(arguments: Arguments, x: Tensor) -> Tensor:
@@ -153,7 +153,7 @@ _UNIT = Law(lambda a, x: (x >= 0) & (x <= 1), lambda a: 0.5, lambda a: 1 / math.
 
 TABLE = {
     "uniform": _filled(
-        Law(_between, _uniform_mean, _uniform_std), **{"from": one_of(0.0, -1.0), "to": one_of(1.0, 2.0)}
+        Law(_between, _uniform_mean, _uniform_std), FLOATING, **{"from": one_of(0.0, -1.0), "to": one_of(1.0, 2.0)}
     ),
     "normal": Domain(
         prepare=lambda b: _prepare_filled(b) if b.op.inplace else _prepare_normal(b),

@@ -1,0 +1,84 @@
+"""Promises that no comparison of results can show."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+
+def test_resizing_an_out_tensor_that_holds_elements_warns(device: str) -> None:
+    x = torch.ones(3, device=device)
+    with pytest.warns(UserWarning, match="An output with one or more elements was resized"):
+        torch.exp(x, out=torch.empty(2, device=device))
+
+
+def test_resizing_an_empty_out_tensor_is_silent(device: str, recwarn: pytest.WarningsRecorder) -> None:
+    out = torch.empty(0, device=device)
+    torch.exp(torch.zeros(3, device=device), out=out)
+    assert out.tolist() == [1.0, 1.0, 1.0]
+    assert not recwarn.list
+
+
+def test_out_tensor_on_another_device_is_refused(device: str) -> None:
+    if device == "cpu":
+        pytest.skip("needs a device that is not the CPU")
+    with pytest.raises(RuntimeError):
+        torch.exp(torch.ones(3, device=device), out=torch.empty(3))
+
+
+def test_operands_on_two_devices_are_refused_and_the_device_stays_usable(device: str) -> None:
+    if device == "cpu":
+        pytest.skip("needs a device that is not the CPU")
+    x = torch.ones(3, device=device)
+    with pytest.raises(RuntimeError, match="same device"):
+        torch.mm(torch.ones(3, 3), torch.ones(3, 3, device=device))
+    assert (x + 1).tolist() == [2.0, 2.0, 2.0]
+
+
+@pytest.mark.parametrize("p", [0.25, 0.5])
+def test_gradient_of_dropout_follows_its_mask(p: float, device: str) -> None:
+    x = torch.ones(64, 64, device=device, requires_grad=True)
+    y = torch.nn.functional.dropout(x, p)
+    y.sum().backward()
+    # of ones the output is the scaled mask itself
+    assert torch.equal(x.grad.cpu(), y.detach().cpu())
+    assert 0.6 * p < float((y == 0).float().mean()) < 1.4 * p
+
+
+def test_random_stream_continues_and_restarts(device: str) -> None:
+    def two() -> list[list[float]]:
+        return [torch.rand(8, device=device).tolist() for _ in range(2)]
+
+    torch.manual_seed(5)
+    first, second = two()
+    torch.manual_seed(5)
+    assert two() == [first, second]
+    assert first != second
+
+
+def test_generator_state_can_be_put_back(device: str) -> None:
+    generator = torch.Generator(device=device).manual_seed(11)
+    torch.rand(5, device=device, generator=generator)
+    state = generator.get_state()
+    wanted = torch.randn(7, device=device, generator=generator).tolist()
+    generator.set_state(state)
+    assert torch.randn(7, device=device, generator=generator).tolist() == wanted
+
+
+def test_memory_recorded_on_a_stream_is_not_reused_before_the_stream_is_done(device: str) -> None:
+    if device == "cpu":
+        pytest.skip("the CPU has no streams")
+    module = getattr(torch, device)
+    stream = module.Stream()
+    source = torch.full((1 << 16,), 3.0, device=device)
+    module.synchronize()
+    with module.stream(stream):
+        result = source.clone()
+        for _ in range(20):
+            result = result + source
+    source.record_stream(stream)
+    del source
+    # were the block free, this would be it
+    torch.full((1 << 16,), -1.0, device=device)
+    stream.synchronize()
+    assert float(result[0]) == 63.0 and float(result[-1]) == 63.0
