@@ -108,6 +108,8 @@ def parse_specs(raw: bytes, path: str, diagnostics: Diagnostics, backend: Backen
             "write one entry per operator: `- func: tril.out`",
         )
         return ()
+    if not root.value:
+        _report_empty(_location(root, path), diagnostics)
     specs = (_Entry(node, path, diagnostics, backend).read() for node in root.value)
     return tuple(spec for spec in specs if spec is not None)
 
@@ -162,8 +164,12 @@ def _compose(raw: bytes, path: str, diagnostics: Diagnostics) -> yaml.Node | Non
         diagnostics.error(Location(path), f"not valid YAML: {' '.join(str(error).split())}")
         return None
     if node is None:
-        diagnostics.error(Location(path, 1, 1), "the operator list is empty", "add an entry such as `- func: tril.out`")
+        _report_empty(Location(path, 1, 1), diagnostics)
     return node
+
+
+def _report_empty(location: Location, diagnostics: Diagnostics) -> None:
+    diagnostics.error(location, "the operator list is empty", "add an entry such as `- func: tril.out`")
 
 
 def _structure_fault(text: str, path: str) -> tuple[Location, str, str] | None:

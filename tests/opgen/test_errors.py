@@ -501,7 +501,7 @@ _entries = st.dictionaries(_words, _values, max_size=5).map(
 def test_any_list_is_classified_or_refused(text: str):
     diagnostics = checked(text, KernelIndex())
     registrations, again = classified(text)
-    assert registrations or diagnostics.errors or again.errors or "torch" in text or "dispatch: {}" in text
+    assert registrations or (diagnostics.errors and again.errors)
 
 
 @pytest.fixture

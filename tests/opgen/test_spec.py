@@ -75,6 +75,7 @@ def test_a_schema_may_be_folded_over_lines():
 FAULTS = {
     "": "ops.yaml:1:1: error: the operator list is empty",
     "# nothing but a comment": "ops.yaml:1:1: error: the operator list is empty",
+    "[]": "ops.yaml:1:1: error: the operator list is empty",
     "func: tril": "ops.yaml:1:1: error: the operator list must be a YAML list, not a mapping",
     "- tril": "ops.yaml:1:3: error: an entry must be a mapping, not a string",
     "- dispatch: {PrivateUse1: K}": "ops.yaml:1:3: error: entry without 'func'",
@@ -196,4 +197,4 @@ _fragments = st.sampled_from(
 @given(st.one_of(st.binary(max_size=200), st.lists(_fragments, max_size=40).map("".join).map(str.encode)))
 def test_any_bytes_end_in_entries_or_diagnostics(raw: bytes):
     entries, diagnostics = specs(raw)
-    assert entries or diagnostics.errors or b"[" in raw
+    assert entries or diagnostics.errors
