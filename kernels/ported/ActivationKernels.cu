@@ -4,6 +4,7 @@
 #include <ATen/native/Activation.h>
 #include <ATen/native/TensorIterator.h>
 #include <ATen/native/cuda/Loops.cuh>
+#include <c10/core/Scalar.h>
 
 #include "kernels/ported/OpmathDispatch.cuh"
 

@@ -10,6 +10,7 @@
 #include <torch_musa/ops/index_add_native.h>
 
 #include <array>
+#include <cstring>
 #include <type_traits>
 #include <vector>
 
@@ -29,6 +30,11 @@ OffsetCalculator<N> byte_offsets(const TensorIteratorBase& iter) {
   return OffsetCalculator<N>(iter.ndim(), iter.shape().data(), strides.data());
 }
 
+// One element of any dtype.
+struct Element {
+  alignas(16) char bytes[16]{};
+};
+
 char* data_of(const TensorIteratorBase& iter, int arg) { return static_cast<char*>(iter.data_ptr(arg)); }
 
 // ---- one dimension -----------------------------------------------------------------------------------------------
@@ -42,18 +48,24 @@ void index_fill_kernel(TensorIterator& iter, int64_t dim, int64_t size, int64_t 
   const auto offsets = byte_offsets<2>(iter);
   char* self = data_of(iter, 0);
   const char* index = data_of(iter, 1);
+  Element value;
   AT_DISPATCH_V2(iter.dtype(), "index_fill_cuda", AT_WRAP([&] {
-                   const auto value = source.to<scalar_t>();
-                   for_each_index(iter.device(0), iter.numel(), [=] GPU_LAMBDA(int64_t i) {
-                     const auto at = offsets.get(static_cast<uint32_t>(i));
-                     int64_t slice = *reinterpret_cast<const int64_t*>(index + at[1]);
-                     KERNEL_CHECK_INDEX(slice >= -size && slice < size, "index ", slice,
-                                        " is out of bounds for dimension ", dim, " with size ", size);
-                     slice = slice < 0 ? slice + size : slice;
-                     reinterpret_cast<scalar_t*>(self + at[0])[slice * stride] = value;
-                   });
+                   const auto typed = source.to<scalar_t>();
+                   std::memcpy(value.bytes, &typed, sizeof(typed));
                  }),
                  AT_EXPAND(AT_ALL_TYPES_AND_COMPLEX), kBool, kHalf, kBFloat16, kComplexHalf);
+  dispatch_word(iter.element_size(0), [&](auto word) {
+    using word_t = decltype(word);
+    std::memcpy(&word, value.bytes, sizeof(word));
+    for_each_index(iter.device(0), iter.numel(), [=] GPU_LAMBDA(int64_t i) {
+      const auto at = offsets.get(static_cast<uint32_t>(i));
+      int64_t slice = *reinterpret_cast<const int64_t*>(index + at[1]);
+      KERNEL_CHECK_INDEX(slice >= -size && slice < size, "index ", slice, " is out of bounds for dimension ", dim,
+                         " with size ", size);
+      slice = slice < 0 ? slice + size : slice;
+      reinterpret_cast<word_t*>(self + at[0])[slice * stride] = word;
+    });
+  });
 }
 
 void index_copy_kernel(TensorIterator& iter, int64_t dim, int64_t size, int64_t stride) {
@@ -164,17 +176,25 @@ void put_kernel(TensorIterator& iter, const TensorBase& self, bool accumulate) {
   const char* source = data_of(iter, 0);
   const char* index = data_of(iter, 1);
   auto* out = static_cast<char*>(self.mutable_data_ptr());
+  if (!accumulate) {
+    dispatch_word(self.element_size(), [&](auto word) {
+      using word_t = decltype(word);
+      for_each_index(self.device(), iter.numel(), [=] GPU_LAMBDA(int64_t i) {
+        const auto at = offsets.get(static_cast<uint32_t>(i));
+        const int64_t element = checked_flat_index(*reinterpret_cast<const int64_t*>(index + at[1]), numel);
+        *reinterpret_cast<word_t*>(out + flat.get(static_cast<uint32_t>(element))[0]) =
+            *reinterpret_cast<const word_t*>(source + at[0]);
+      });
+    });
+    return;
+  }
   AT_DISPATCH_V2(self.scalar_type(), "put_cuda", AT_WRAP([&] {
                    for_each_index(self.device(), iter.numel(), [=] GPU_LAMBDA(int64_t i) {
                      const auto at = offsets.get(static_cast<uint32_t>(i));
                      const int64_t element = checked_flat_index(*reinterpret_cast<const int64_t*>(index + at[1]), numel);
-                     auto* target = reinterpret_cast<scalar_t*>(out + flat.get(static_cast<uint32_t>(element))[0]);
-                     const auto value = *reinterpret_cast<const scalar_t*>(source + at[0]);
-                     if (accumulate) {
-                       gpuAtomicAddNoReturn(target, value);
-                     } else {
-                       *target = value;
-                     }
+                     gpuAtomicAddNoReturn(
+                         reinterpret_cast<scalar_t*>(out + flat.get(static_cast<uint32_t>(element))[0]),
+                         *reinterpret_cast<const scalar_t*>(source + at[0]));
                    });
                  }),
                  AT_EXPAND(AT_ALL_TYPES_AND_COMPLEX), kBool, kHalf, kBFloat16, kComplexHalf);

@@ -1,6 +1,7 @@
 // log_sigmoid and its gradient. PyTorch's CPU kernels keep a buffer between the two; here the gradient is computed from
 // the input alone and the buffer stays empty.
 #include <ATen/Dispatch.h>
+#include <ATen/core/Tensor.h>
 #include <ATen/native/Resize.h>
 #include <ATen/native/TensorIterator.h>
 #include <ATen/native/cuda/Loops.cuh>

@@ -31,6 +31,17 @@ void fill_kernel(TensorIteratorBase& iter, const Scalar& value);
 /// out = condition ? self : other; condition is bool or uint8, the rest complex of one dtype.
 void where_kernel(TensorIteratorBase& iter);
 
+// Complex functions: one output, one input of a complex common dtype. No CPU scalars.
+void exp_kernel(TensorIteratorBase& iter);
+void log_kernel(TensorIteratorBase& iter);
+void sqrt_kernel(TensorIteratorBase& iter);
+void rsqrt_kernel(TensorIteratorBase& iter);
+void reciprocal_kernel(TensorIteratorBase& iter);
+void sigmoid_kernel(TensorIteratorBase& iter);
+void tanh_kernel(TensorIteratorBase& iter);
+/// out = base ** exponent, of complex common dtype; either may be a CPU scalar.
+void pow_kernel(TensorIteratorBase& iter);
+
 /// out = a @ b for (n, k) @ (k, m) or (batch, n, k) @ (batch, k, m) of one dtype: integral, float, double or complex.
 /// Any strides, any of the sizes may be zero; `out` has its final size and overlaps neither operand.
 void matmul_kernel(const Tensor& out, const Tensor& a, const Tensor& b);

@@ -1,5 +1,6 @@
 // The gradients of prelu for its input and, before the reduction that autograd does, its weight.
 #include <ATen/Dispatch.h>
+#include <ATen/core/Tensor.h>
 #include <ATen/native/TensorIterator.h>
 #include <ATen/native/cuda/Loops.cuh>
 #include <c10/cuda/CUDAGuard.h>
@@ -11,7 +12,7 @@ namespace at::musa {
 std::tuple<Tensor, Tensor> PreluBackward(const Tensor& grad_output, const Tensor& self, const Tensor& weight) {
   const c10::cuda::OptionalCUDAGuard guard(self.device());
   const auto make_iterator = [](const Tensor& a, const Tensor& b, const Tensor& c) {
-    return TensorIteratorConfig().add_output(Tensor()).add_const_input(a).add_const_input(b).add_const_input(c).build();
+    return TensorIteratorConfig().add_owned_output(Tensor()).add_const_input(a).add_const_input(b).add_const_input(c).build();
   };
   auto for_self = make_iterator(self, weight, grad_output);
   auto for_weight = make_iterator(self, weight, grad_output);

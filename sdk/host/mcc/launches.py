@@ -13,6 +13,7 @@ from __future__ import annotations
 from lexer import Token, place, tokenize
 
 _OPENING = {"(": ")", "[": "]", "{": "}"}
+_CLOSERS = {">": 1, ">>>": 3}  # k<A<B<int>>><<<...>>> closes three lists of template arguments at once
 _UNSUPPORTED = {
     "__syncthreads": "threads of a block run one after the other on the host, so a barrier cannot be honoured",
     "__syncwarp": "threads of a block run one after the other on the host, so a barrier cannot be honoured",
@@ -65,23 +66,8 @@ def rewrite_launches(source: str, name: str) -> str:
 def _kernel_start(tokens: list[Token], launch: int) -> int:
     """Index of the first token of the kernel's name (`ns::kernel<args>`, `(*pointer)`) in front of `<<<`."""
     at = launch
-    if at and tokens[at - 1].text == ">":
-        depth = 0
-        for back in range(at - 1, -1, -1):
-            text = tokens[back].text
-            if text in {">", ")", "]", "}"}:
-                depth += 1
-            elif text in {"<", "(", "[", "{"}:
-                depth -= 1
-                if depth == 0:
-                    at = back
-                    break
-            elif text in {";", ">>>", "<<<"}:
-                break
-        else:
-            return launch
-        if depth:
-            return launch
+    if at and tokens[at - 1].text in _CLOSERS:
+        at = _template_start(tokens, at - 1)
     if not at or tokens[at - 1].kind != "name":
         return launch
     at -= 1
@@ -90,6 +76,25 @@ def _kernel_start(tokens: list[Token], launch: int) -> int:
         if at and tokens[at - 1].kind == "name" and tokens[at - 1].text not in {"return", "else", "do"}:
             at -= 1
     return at
+
+
+def _template_start(tokens: list[Token], last: int) -> int:
+    """Index of the `<` that opens the template arguments ending at `last`; `last + 1`, where none is found."""
+    depth = 0
+    brackets = 0
+    for at in range(last, -1, -1):
+        text = tokens[at].text
+        if text in _OPENING.values():
+            brackets += 1
+        elif text in _OPENING:
+            brackets -= 1
+        elif brackets == 0:
+            depth += _CLOSERS.get(text, 0) - (text == "<")
+            if depth == 0:
+                return at
+        if brackets < 0 or text in {";", "<<<"}:
+            break
+    return last + 1
 
 
 def _launch_end(tokens: list[Token], launch: int) -> int | None:
