@@ -1,4 +1,5 @@
 #include "kernels/mudnn/Operands.h"
+#include "kernels/ported/PortedKernels.h"
 
 #include <torch_musa/ops/pow_native.h>
 
@@ -9,6 +10,7 @@ namespace at::musa {
 
 TORCH_IMPL_FUNC(MusaPowTensorTensor)
 (const Tensor& /*base*/, const Tensor& /*exponent*/, const Tensor& /*out*/) {
+  if (isComplexType(common_dtype())) return pow_kernel(*this);
   RunBinary(*this, BinaryMode::POW, {.name = "pow"});
 }
 
@@ -19,6 +21,8 @@ TORCH_IMPL_FUNC(MusaPowTensorScalar)
     out.fill_(1);
   } else if (exponent.equal(1)) {
     out.copy_(base);
+  } else if (isComplexType(common_dtype())) {
+    at::pow_out(const_cast<Tensor&>(out), base, native::wrapped_scalar_tensor(exponent));
   } else {
     RunUnary(*this, UnaryMode::POW, {.name = "pow", .alpha = exponent});
   }

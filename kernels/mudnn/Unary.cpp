@@ -1,4 +1,5 @@
 #include "kernels/mudnn/Operands.h"
+#include "kernels/ported/PortedKernels.h"
 #include "torch_musa/csrc/core/MUSAGuard.h"
 
 #include <torch_musa/ops/abs_native.h>
@@ -35,36 +36,45 @@ void round_with(TensorIteratorBase& iter, UnaryMode mode, const char* name, cons
   }
 }
 
+// A function of floating-point numbers, whose meta function promotes integers; complex ones, which
+// muDNN has no types for, go to a kernel of our own.
+void run_float(TensorIteratorBase& iter, UnaryMode mode, const char* name,
+               void (*complex_kernel)(TensorIteratorBase&)) {
+  if (isComplexType(iter.common_dtype())) {
+    complex_kernel(iter);
+  } else {
+    RunUnary(iter, mode, {name});
+  }
+}
+
 }  // namespace
 
-// The floating-point functions: their meta functions promote integers to the default dtype.
-
 TORCH_IMPL_FUNC(MusaExp)(const Tensor& /*self*/, const Tensor& /*out*/) {
-  RunUnary(*this, UnaryMode::EXP, {"exp"});
+  run_float(*this, UnaryMode::EXP, "exp", exp_kernel);
 }
 
 TORCH_IMPL_FUNC(MusaLog)(const Tensor& /*self*/, const Tensor& /*out*/) {
-  RunUnary(*this, UnaryMode::LOG, {"log"});
+  run_float(*this, UnaryMode::LOG, "log", log_kernel);
 }
 
 TORCH_IMPL_FUNC(MusaReciprocal)(const Tensor& /*self*/, const Tensor& /*out*/) {
-  RunUnary(*this, UnaryMode::RECIPROCAL, {"reciprocal"});
+  run_float(*this, UnaryMode::RECIPROCAL, "reciprocal", reciprocal_kernel);
 }
 
 TORCH_IMPL_FUNC(MusaRsqrt)(const Tensor& /*self*/, const Tensor& /*out*/) {
-  RunUnary(*this, UnaryMode::RSQRT, {"rsqrt"});
+  run_float(*this, UnaryMode::RSQRT, "rsqrt", rsqrt_kernel);
 }
 
 TORCH_IMPL_FUNC(MusaSqrt)(const Tensor& /*self*/, const Tensor& /*out*/) {
-  RunUnary(*this, UnaryMode::SQRT, {"sqrt"});
+  run_float(*this, UnaryMode::SQRT, "sqrt", sqrt_kernel);
 }
 
 TORCH_IMPL_FUNC(MusaSigmoid)(const Tensor& /*self*/, const Tensor& /*out*/) {
-  RunUnary(*this, UnaryMode::SIGMOID, {"sigmoid"});
+  run_float(*this, UnaryMode::SIGMOID, "sigmoid", sigmoid_kernel);
 }
 
 TORCH_IMPL_FUNC(MusaTanh)(const Tensor& /*self*/, const Tensor& /*out*/) {
-  RunUnary(*this, UnaryMode::TANH, {"tanh"});
+  run_float(*this, UnaryMode::TANH, "tanh", tanh_kernel);
 }
 
 TORCH_IMPL_FUNC(MusaCeil)(const Tensor& self, const Tensor& out) {
