@@ -165,6 +165,13 @@ TEST(malloc_is_aligned_and_accounted) {
   CHECK_EQ(free_memory(), before);
 }
 
+TEST(fresh_memory_is_not_zero) {
+  Buffer buffer(kBytes);
+  float value = 0;
+  CHECK_EQ(musaMemcpy(&value, buffer.data, sizeof(value), musaMemcpyDeviceToHost), musaSuccess);
+  CHECK(std::isnan(value));
+}
+
 TEST(malloc_of_nothing) {
   void* pointer = &pointer;
   CHECK_EQ(musaMalloc(&pointer, 0), musaSuccess);
@@ -290,7 +297,7 @@ TEST(copy_in_the_wrong_direction) {
   for (auto kind : {musaMemcpyHostToHost, musaMemcpyHostToDevice, musaMemcpyDeviceToDevice}) {
     CHECK_EQ(musaMemcpy(host.data(), device.data, kBytes, kind), musaErrorInvalidValue);
   }
-  CHECK_EQ(musaMemcpy(host.data(), device.data, kBytes, static_cast<musaMemcpyKind>(9)),
+  CHECK_EQ(musaMemcpy(host.data(), device.data, kBytes, static_cast<musaMemcpyKind>(7)),
            musaErrorInvalidMemcpyDirection);
   CHECK_EQ(musaMemcpy(host.data(), device.data, kBytes, musaMemcpyDeviceToHost), musaSuccess);
   (void)musaGetLastError();
@@ -541,6 +548,7 @@ TEST(parallel_for_nests_and_throws) {
   CHECK(thrown);
 }
 
+#ifndef __SANITIZE_THREAD__  // which refuses threads in the child of a threaded process
 TEST(parallel_for_survives_a_fork) {
   std::atomic<int64_t> count{0};
   const auto body = [&](int64_t begin, int64_t end) { count += end - begin; };
@@ -555,6 +563,7 @@ TEST(parallel_for_survives_a_fork) {
   CHECK_EQ(waitpid(child, &status, 0), child);
   CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
+#endif
 
 TEST(threads_allocate_and_free) {
   const size_t before = free_memory();

@@ -1,6 +1,7 @@
 #include "Memory.h"
 
 #include <cstdlib>
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <shared_mutex>
@@ -13,6 +14,12 @@ namespace musa::host {
 namespace {
 
 constexpr size_t kAlignment = 256;
+
+// Fresh device memory holds whatever was there before. The operating system's zeros would hide
+// kernels that read what nobody wrote, so blocks up to this size (a caching allocator's segments)
+// start as NaNs; larger ones would cost too much to touch.
+constexpr size_t kPoisonedUpTo = size_t{32} << 20;
+constexpr int kPoison = 0xff;
 
 size_t rounded(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
@@ -31,6 +38,7 @@ class Registry {
     require(size >= bytes && size <= device_memory() - used_[device], musaErrorMemoryAllocation);
     void* memory = std::aligned_alloc(kAlignment, size);
     require(memory != nullptr, musaErrorMemoryAllocation);
+    if (size <= kPoisonedUpTo) std::memset(memory, kPoison, size);
     used_[device] += size;
     insert({static_cast<char*>(memory), size, /*on_device=*/true, /*registered=*/false, device});
     return memory;
