@@ -3,6 +3,7 @@
 #include <ATen/ExpandUtils.h>
 #include <ATen/native/UnaryOps.h>
 #include <ATen/ops/cumsum.h>
+#include <ATen/ops/empty_like.h>
 
 #include <limits>
 

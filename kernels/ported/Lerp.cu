@@ -1,6 +1,7 @@
 // lerp.Scalar and lerp.Tensor, hung on PyTorch's stubs.
 #include <ATen/Dispatch.h>
 #include <ATen/OpMathType.h>
+#include <ATen/core/Tensor.h>
 #include <ATen/native/Lerp.h>
 #include <ATen/native/TensorIterator.h>
 #include <ATen/native/cuda/Loops.cuh>
