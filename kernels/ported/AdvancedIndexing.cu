@@ -1,7 +1,8 @@
 // x[i, j] and x[i, j] = v, where i and j are integer tensors that broadcast together.
 //
-// PyTorch hands over an iterator whose indexed operand has stride 0 in the indexed dimensions, and the sizes and strides
-// (in bytes) that those had: the indices' values, times these strides, are what is missing from its offset.
+// PyTorch hands over an iterator whose indexed operand has stride 0 in the indexed dimensions, and
+// the sizes and strides (in bytes) that those had: the indices' values, times these strides, are
+// what is missing from its offset.
 #include <ATen/Dispatch.h>
 #include <ATen/Dispatch_v2.h>
 #include <ATen/cuda/Atomic.cuh>
@@ -17,7 +18,8 @@ namespace {
 // Fits the 4 KB that the arguments of a kernel may take.
 constexpr int kMaxDims = 16;
 constexpr int kMaxIndices = 8;
-constexpr int kFirstIndex = 2;  // operand 0 is the output, operand 1 the input, the index tensors follow
+constexpr int kFirstIndex =
+    2;  // operand 0 is the output, operand 1 the input, the index tensors follow
 
 struct Indexing {
   int dims;
@@ -42,10 +44,11 @@ struct Indexing {
       i = rest;
     }
     for (int k = 0; k < indices; ++k) {
-      int64_t index = *reinterpret_cast<const int64_t*>(data[kFirstIndex + k] + offsets[kFirstIndex + k]);
+      int64_t index =
+          *reinterpret_cast<const int64_t*>(data[kFirstIndex + k] + offsets[kFirstIndex + k]);
       const int64_t size = indexed_sizes[k];
-      KERNEL_CHECK_INDEX(index >= -size && index < size, "index ", index, " is out of bounds for dimension ", k,
-                         " with size ", size);
+      KERNEL_CHECK_INDEX(index >= -size && index < size, "index ", index,
+                         " is out of bounds for dimension ", k, " with size ", size);
       if (index < 0) {
         index += size;
       }
@@ -56,12 +59,14 @@ struct Indexing {
   }
 };
 
-Indexing describe(const TensorIteratorBase& iter, IntArrayRef sizes, IntArrayRef strides, int indexed) {
+Indexing describe(const TensorIteratorBase& iter, IntArrayRef sizes, IntArrayRef strides,
+                  int indexed) {
   Indexing indexing{};
   indexing.dims = iter.ndim();
   indexing.indices = iter.ntensors() - kFirstIndex;
   indexing.indexed = indexed;
-  TORCH_INTERNAL_ASSERT(static_cast<size_t>(indexing.indices) == sizes.size() && sizes.size() == strides.size());
+  TORCH_INTERNAL_ASSERT(static_cast<size_t>(indexing.indices) == sizes.size() &&
+                        sizes.size() == strides.size());
   TORCH_CHECK(indexing.indices <= kMaxIndices, "indexing with more than ", kMaxIndices,
               " index tensors is not implemented on this device, got ", indexing.indices);
   TORCH_CHECK(indexing.dims <= kMaxDims, "indexing over more than ", kMaxDims,
@@ -94,7 +99,8 @@ void index_kernel(TensorIteratorBase& iter, IntArrayRef sizes, IntArrayRef strid
   move_indexed(iter, describe(iter, sizes, strides, /*indexed=*/1));
 }
 
-void index_put_kernel(TensorIterator& iter, IntArrayRef sizes, IntArrayRef strides, bool accumulate) {
+void index_put_kernel(TensorIterator& iter, IntArrayRef sizes, IntArrayRef strides,
+                      bool accumulate) {
   const Indexing indexing = describe(iter, sizes, strides, /*indexed=*/0);
   if (!accumulate) {
     return move_indexed(iter, indexing);
@@ -104,7 +110,8 @@ void index_put_kernel(TensorIterator& iter, IntArrayRef sizes, IntArrayRef strid
                      char* out;
                      char* in;
                      indexing.locate(i, out, in);
-                     gpuAtomicAddNoReturn(reinterpret_cast<scalar_t*>(out), *reinterpret_cast<const scalar_t*>(in));
+                     gpuAtomicAddNoReturn(reinterpret_cast<scalar_t*>(out),
+                                          *reinterpret_cast<const scalar_t*>(in));
                    });
                  }),
                  AT_EXPAND(AT_ALL_TYPES_AND_COMPLEX), kBool, kHalf, kBFloat16, kComplexHalf);

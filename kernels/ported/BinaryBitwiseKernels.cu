@@ -10,7 +10,8 @@
 namespace at::native {
 namespace {
 
-// A shift by the width or more is undefined in C++; here it shifts everything out, and so does a negative one.
+// A shift by the width or more is undefined in C++; here it shifts everything out, and so does a
+// negative one.
 template <typename T>
 __host__ __device__ inline T shift_left(T a, T b) {
   constexpr int kWidth = std::numeric_limits<std::make_unsigned_t<T>>::digits;
@@ -32,9 +33,10 @@ __host__ __device__ inline T shift_right(T a, T b) {
 
 #define GPU_BITWISE(NAME, EXPRESSION)                                                          \
   AT_DISPATCH_V2(iter.common_dtype(), NAME, AT_WRAP([&] {                                      \
-                   gpu_kernel_with_scalars(iter, [] GPU_LAMBDA(scalar_t a, scalar_t b) -> scalar_t { \
-                     return static_cast<scalar_t>(EXPRESSION);                                 \
-                   });                                                                         \
+                   gpu_kernel_with_scalars(iter,                                               \
+                                           [] GPU_LAMBDA(scalar_t a, scalar_t b) -> scalar_t { \
+                                             return static_cast<scalar_t>(EXPRESSION);         \
+                                           });                                                 \
                  }),                                                                           \
                  kBool, AT_EXPAND(AT_INTEGRAL_TYPES_V2))
 
@@ -46,17 +48,15 @@ void bitwise_xor_kernel(TensorIteratorBase& iter) { GPU_BITWISE("bitwise_xor_cud
 
 void lshift_kernel(TensorIteratorBase& iter) {
   AT_DISPATCH_INTEGRAL_TYPES(iter.common_dtype(), "lshift_cuda", [&] {
-    gpu_kernel_with_scalars(iter, [] GPU_LAMBDA(scalar_t a, scalar_t b) -> scalar_t {
-      return shift_left(a, b);
-    });
+    gpu_kernel_with_scalars(
+        iter, [] GPU_LAMBDA(scalar_t a, scalar_t b) -> scalar_t { return shift_left(a, b); });
   });
 }
 
 void rshift_kernel(TensorIteratorBase& iter) {
   AT_DISPATCH_INTEGRAL_TYPES(iter.common_dtype(), "rshift_cuda", [&] {
-    gpu_kernel_with_scalars(iter, [] GPU_LAMBDA(scalar_t a, scalar_t b) -> scalar_t {
-      return shift_right(a, b);
-    });
+    gpu_kernel_with_scalars(
+        iter, [] GPU_LAMBDA(scalar_t a, scalar_t b) -> scalar_t { return shift_right(a, b); });
   });
 }
 

@@ -1,4 +1,5 @@
-// Two-argument functions of the C library and of special-function tables, and the integers' gcd and lcm.
+// Two-argument functions of the C library and of special-function tables, and the integers' gcd and
+// lcm.
 #include <ATen/NumericUtils.h>
 #include <ATen/native/BinaryOps.h>
 #include <ATen/native/cuda/Loops.cuh>
@@ -13,11 +14,10 @@
 #include "kernels/ported/OpmathDispatch.cuh"
 
 // EXPRESSION is a function of `a` and `b`. The narrow dtypes compute in float.
-#define GPU_BINARY_BODY(EXPRESSION)                                                   \
-  [&] {                                                                               \
-    gpu_kernel_with_scalars(iter, [] GPU_LAMBDA(scalar_t a, scalar_t b) -> scalar_t { \
-      return EXPRESSION;                                                              \
-    });                                                                               \
+#define GPU_BINARY_BODY(EXPRESSION)                                                      \
+  [&] {                                                                                  \
+    gpu_kernel_with_scalars(                                                             \
+        iter, [] GPU_LAMBDA(scalar_t a, scalar_t b) -> scalar_t { return EXPRESSION; }); \
   }
 #define GPU_BINARY_FLOATING(NAME, EXPRESSION) \
   AT_DISPATCH_FLOATING_TYPES(opmath_dtype(iter), NAME, GPU_BINARY_BODY(EXPRESSION))
@@ -83,8 +83,8 @@ __host__ __device__ inline T logaddexp_of(T a, T b) {
   return std::fmax(a, b) + std::log1p(std::exp(-std::abs(a - b)));
 }
 
-// The larger real part is taken out; where both are the same infinity, minus infinity absorbs and plus infinity goes
-// through the definition, which finds its angle.
+// The larger real part is taken out; where both are the same infinity, minus infinity absorbs and
+// plus infinity goes through the definition, which finds its angle.
 template <typename T>
 __host__ __device__ inline c10::complex<T> logaddexp_of(c10::complex<T> a, c10::complex<T> b) {
   if (at::_isnan(a) || at::_isnan(b)) {
@@ -133,11 +133,17 @@ void hypot_kernel(TensorIteratorBase& iter) { GPU_BINARY_FLOATING("hypot_cuda", 
 
 void xlogy_kernel(TensorIteratorBase& iter) { GPU_BINARY_FLOATING("xlogy_cuda", xlogy_of(a, b)); }
 
-void xlog1py_kernel(TensorIteratorBase& iter) { GPU_BINARY_FLOATING("xlog1py_cuda", xlog1py_of(a, b)); }
+void xlog1py_kernel(TensorIteratorBase& iter) {
+  GPU_BINARY_FLOATING("xlog1py_cuda", xlog1py_of(a, b));
+}
 
-void igamma_kernel(TensorIteratorBase& iter) { GPU_BINARY_FLOATING("igamma_cuda", calc_igamma(a, b)); }
+void igamma_kernel(TensorIteratorBase& iter) {
+  GPU_BINARY_FLOATING("igamma_cuda", calc_igamma(a, b));
+}
 
-void igammac_kernel(TensorIteratorBase& iter) { GPU_BINARY_FLOATING("igammac_cuda", calc_igammac(a, b)); }
+void igammac_kernel(TensorIteratorBase& iter) {
+  GPU_BINARY_FLOATING("igammac_cuda", calc_igammac(a, b));
+}
 
 void logaddexp_kernel(TensorIteratorBase& iter) {
   AT_DISPATCH_FLOATING_AND_COMPLEX_TYPES(opmath_dtype(iter), "logaddexp_cuda",
@@ -184,8 +190,9 @@ void fmin_kernel(TensorIteratorBase& iter) {
 }
 
 void heaviside_kernel(TensorIteratorBase& iter) {
-  AT_DISPATCH_ALL_TYPES_AND(kBool, opmath_dtype(iter), "heaviside_cuda",
-                            GPU_BINARY_BODY((a == scalar_t(0) ? b : static_cast<scalar_t>(a > scalar_t(0)))));
+  AT_DISPATCH_ALL_TYPES_AND(
+      kBool, opmath_dtype(iter), "heaviside_cuda",
+      GPU_BINARY_BODY((a == scalar_t(0) ? b : static_cast<scalar_t>(a > scalar_t(0)))));
 }
 
 void gcd_kernel(TensorIteratorBase& iter) {

@@ -13,21 +13,22 @@ using native::opmath_dtype;
 void add_kernel(TensorIteratorBase& iter, const Scalar& alpha) {
   AT_DISPATCH_COMPLEX_TYPES(opmath_dtype(iter), "add_cuda", [&] {
     const auto factor = alpha.to<scalar_t>();
-    gpu_kernel_with_scalars(iter, [factor] GPU_LAMBDA(scalar_t a, scalar_t b) -> scalar_t {
-      return a + factor * b;
-    });
+    gpu_kernel_with_scalars(
+        iter, [factor] GPU_LAMBDA(scalar_t a, scalar_t b) -> scalar_t { return a + factor * b; });
   });
 }
 
 void mul_kernel(TensorIteratorBase& iter) {
   AT_DISPATCH_COMPLEX_TYPES(opmath_dtype(iter), "mul_cuda", [&] {
-    gpu_kernel_with_scalars(iter, [] GPU_LAMBDA(scalar_t a, scalar_t b) -> scalar_t { return a * b; });
+    gpu_kernel_with_scalars(iter,
+                            [] GPU_LAMBDA(scalar_t a, scalar_t b) -> scalar_t { return a * b; });
   });
 }
 
 void div_true_kernel(TensorIteratorBase& iter) {
   AT_DISPATCH_COMPLEX_TYPES(opmath_dtype(iter), "div_true_cuda", [&] {
-    gpu_kernel_with_scalars(iter, [] GPU_LAMBDA(scalar_t a, scalar_t b) -> scalar_t { return a / b; });
+    gpu_kernel_with_scalars(iter,
+                            [] GPU_LAMBDA(scalar_t a, scalar_t b) -> scalar_t { return a / b; });
   });
 }
 
@@ -68,9 +69,11 @@ void where_kernel(TensorIteratorBase& iter) {
     } else if (self_scalar) {
       gpu_kernel(iter, [self] GPU_LAMBDA(bool c, scalar_t b) -> scalar_t { return c ? self : b; });
     } else if (other_scalar) {
-      gpu_kernel(iter, [other] GPU_LAMBDA(bool c, scalar_t a) -> scalar_t { return c ? a : other; });
+      gpu_kernel(iter,
+                 [other] GPU_LAMBDA(bool c, scalar_t a) -> scalar_t { return c ? a : other; });
     } else {
-      gpu_kernel(iter, [] GPU_LAMBDA(bool c, scalar_t a, scalar_t b) -> scalar_t { return c ? a : b; });
+      gpu_kernel(iter,
+                 [] GPU_LAMBDA(bool c, scalar_t a, scalar_t b) -> scalar_t { return c ? a : b; });
     }
   });
 }

@@ -21,9 +21,13 @@ void log_kernel(TensorIteratorBase& iter) { GPU_UNARY_COMPLEX("log_cuda", std::l
 
 void sqrt_kernel(TensorIteratorBase& iter) { GPU_UNARY_COMPLEX("sqrt_cuda", std::sqrt(x)); }
 
-void rsqrt_kernel(TensorIteratorBase& iter) { GPU_UNARY_COMPLEX("rsqrt_cuda", scalar_t(1) / std::sqrt(x)); }
+void rsqrt_kernel(TensorIteratorBase& iter) {
+  GPU_UNARY_COMPLEX("rsqrt_cuda", scalar_t(1) / std::sqrt(x));
+}
 
-void reciprocal_kernel(TensorIteratorBase& iter) { GPU_UNARY_COMPLEX("reciprocal_cuda", scalar_t(1) / x); }
+void reciprocal_kernel(TensorIteratorBase& iter) {
+  GPU_UNARY_COMPLEX("reciprocal_cuda", scalar_t(1) / x);
+}
 
 void sigmoid_kernel(TensorIteratorBase& iter) {
   GPU_UNARY_COMPLEX("sigmoid_cuda", scalar_t(1) / (scalar_t(1) + std::exp(-x)));

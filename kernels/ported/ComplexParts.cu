@@ -47,7 +47,9 @@ __host__ __device__ inline c10::complex<T> angle_of(c10::complex<T> z) {
   return c10::complex<T>(std::atan2(z.imag(), z.real()), 0);
 }
 
-void angle_kernel(TensorIteratorBase& iter) { GPU_UNARY_FLOATING_AND_COMPLEX("angle_cuda", angle_of(x)); }
+void angle_kernel(TensorIteratorBase& iter) {
+  GPU_UNARY_FLOATING_AND_COMPLEX("angle_cuda", angle_of(x));
+}
 
 template <typename T>
 __host__ __device__ inline T conj_of(T x) {
@@ -60,7 +62,8 @@ __host__ __device__ inline c10::complex<T> conj_of(c10::complex<T> z) {
 }
 
 void conj_physical_kernel(TensorIteratorBase& iter) {
-  AT_DISPATCH_ALL_TYPES_AND_COMPLEX_AND(kBool, opmath_dtype(iter), "conj_cuda", GPU_UNARY_BODY(conj_of(x)));
+  AT_DISPATCH_ALL_TYPES_AND_COMPLEX_AND(kBool, opmath_dtype(iter), "conj_cuda",
+                                        GPU_UNARY_BODY(conj_of(x)));
 }
 
 }  // namespace

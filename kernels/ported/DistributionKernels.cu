@@ -19,13 +19,16 @@ using philox::Words;
 
 // A distribution over the reals needs a type to round to; the text is AT_DISPATCH's.
 void check_real(ScalarType dtype, const char* name) {
-  TORCH_CHECK_NOT_IMPLEMENTED(!isComplexType(dtype), '"', name, "\" not implemented for '", toString(dtype), "'");
+  TORCH_CHECK_NOT_IMPLEMENTED(!isComplexType(dtype), '"', name, "\" not implemented for '",
+                              toString(dtype), "'");
 }
 
-// ---- integers ----------------------------------------------------------------------------------------------------
+// ---- integers
+// ----------------------------------------------------------------------------------------------------
 
 // base + word % range for every element; range 0 stands for 2^64.
-void fill_integers(TensorIteratorBase& iter, uint64_t range, int64_t base, const std::optional<Generator>& generator) {
+void fill_integers(TensorIteratorBase& iter, uint64_t range, int64_t base,
+                   const std::optional<Generator>& generator) {
   auto* philox = generator_of(generator, iter.device(0));
   constexpr uint64_t kWord = uint64_t{1} << 32;
   if (range != 0 && range <= kWord) {
@@ -42,7 +45,8 @@ void fill_integers(TensorIteratorBase& iter, uint64_t range, int64_t base, const
     std::array<int64_t, 2> values;
     for (int i = 0; i < 2; ++i) {
       const uint64_t word = (static_cast<uint64_t>(w[2 * i]) << 32) | w[2 * i + 1];
-      values[i] = static_cast<int64_t>((range == 0 ? word : word % range) + static_cast<uint64_t>(base));
+      values[i] =
+          static_cast<int64_t>((range == 0 ? word : word % range) + static_cast<uint64_t>(base));
     }
     return values;
   });
@@ -53,41 +57,60 @@ void random_from_to_kernel(TensorIteratorBase& iter, uint64_t range, int64_t bas
   fill_integers(iter, range, base, generator);
 }
 
-void random_full_64_bits_range_kernel(TensorIteratorBase& iter, std::optional<Generator> generator) {
+void random_full_64_bits_range_kernel(TensorIteratorBase& iter,
+                                      std::optional<Generator> generator) {
   const ScalarType dtype = iter.dtype();
-  TORCH_CHECK(dtype == kLong || dtype == kDouble || dtype == kFloat || dtype == kBFloat16 || dtype == kUInt64,
-              "random_full_64_bits_range_kernel_cuda handles only int64, uint64, double, float and bfloat16");
+  TORCH_CHECK(dtype == kLong || dtype == kDouble || dtype == kFloat || dtype == kBFloat16 ||
+                  dtype == kUInt64,
+              "random_full_64_bits_range_kernel_cuda handles only int64, uint64, double, float and "
+              "bfloat16");
   fill_integers(iter, 0, 0, generator);
 }
 
-// Everything from 0 to the largest value of an integral type, or to the last integer below which a floating type has
-// them all.
+// Everything from 0 to the largest value of an integral type, or to the last integer below which a
+// floating type has them all.
 void random_kernel(TensorIteratorBase& iter, std::optional<Generator> generator) {
   const auto range = [&]() -> uint64_t {
     switch (iter.dtype()) {
-      case kBool: return 2;
-      case kByte: return uint64_t{1} << 8;
-      case kChar: return uint64_t{1} << 7;
-      case kShort: return uint64_t{1} << 15;
-      case kUInt16: return uint64_t{1} << 16;
-      case kInt: return uint64_t{1} << 31;
-      case kUInt32: return uint64_t{1} << 32;
-      case kLong: return uint64_t{1} << 63;
-      case kUInt64: return 0;
-      case kHalf: return (uint64_t{1} << std::numeric_limits<Half>::digits) + 1;
-      case kBFloat16: return (uint64_t{1} << std::numeric_limits<BFloat16>::digits) + 1;
-      case kFloat: return (uint64_t{1} << std::numeric_limits<float>::digits) + 1;
-      case kDouble: return (uint64_t{1} << std::numeric_limits<double>::digits) + 1;
+      case kBool:
+        return 2;
+      case kByte:
+        return uint64_t{1} << 8;
+      case kChar:
+        return uint64_t{1} << 7;
+      case kShort:
+        return uint64_t{1} << 15;
+      case kUInt16:
+        return uint64_t{1} << 16;
+      case kInt:
+        return uint64_t{1} << 31;
+      case kUInt32:
+        return uint64_t{1} << 32;
+      case kLong:
+        return uint64_t{1} << 63;
+      case kUInt64:
+        return 0;
+      case kHalf:
+        return (uint64_t{1} << std::numeric_limits<Half>::digits) + 1;
+      case kBFloat16:
+        return (uint64_t{1} << std::numeric_limits<BFloat16>::digits) + 1;
+      case kFloat:
+        return (uint64_t{1} << std::numeric_limits<float>::digits) + 1;
+      case kDouble:
+        return (uint64_t{1} << std::numeric_limits<double>::digits) + 1;
       default:
-        TORCH_CHECK_NOT_IMPLEMENTED(false, "\"random_cuda\" not implemented for '", toString(iter.dtype()), "'");
+        TORCH_CHECK_NOT_IMPLEMENTED(false, "\"random_cuda\" not implemented for '",
+                                    toString(iter.dtype()), "'");
     }
   };
   fill_integers(iter, range(), 0, generator);
 }
 
-// ---- reals -------------------------------------------------------------------------------------------------------
+// ---- reals
+// -------------------------------------------------------------------------------------------------------
 
-void uniform_kernel(TensorIteratorBase& iter, double from, double to, std::optional<Generator> generator) {
+void uniform_kernel(TensorIteratorBase& iter, double from, double to,
+                    std::optional<Generator> generator) {
   auto* philox = generator_of(generator, iter.device(0));
   if (iter.dtype() == kDouble) {
     fill(iter, philox, [from, to] GPU_LAMBDA(const Words& w) {
@@ -100,23 +123,23 @@ void uniform_kernel(TensorIteratorBase& iter, double from, double to, std::optio
     });
     return;
   }
-  AT_DISPATCH_SWITCH(iter.dtype(), "uniform_cuda",
-                     AT_DISPATCH_CASE_FLOATING_TYPES_AND2(kHalf, kBFloat16, [&] {
-    const auto low = static_cast<float>(from);
-    const auto high = static_cast<float>(to);
-    fill(iter, philox, [low, high] GPU_LAMBDA(const Words& w) -> std::array<scalar_t, 4> {
-      std::array<scalar_t, 4> values;
-      for (int i = 0; i < 4; ++i) {
-        const float unit = philox::unit_float(w[i], std::numeric_limits<scalar_t>::digits <= 24
-                                                        ? std::numeric_limits<scalar_t>::digits
-                                                        : 24);
-        // The product may round up to the bound that the interval leaves out.
-        const auto value = static_cast<scalar_t>(unit * (high - low) + low);
-        values[i] = static_cast<float>(value) < high ? value : static_cast<scalar_t>(low);
-      }
-      return values;
-    });
-  }));
+  AT_DISPATCH_SWITCH(
+      iter.dtype(), "uniform_cuda", AT_DISPATCH_CASE_FLOATING_TYPES_AND2(kHalf, kBFloat16, [&] {
+        const auto low = static_cast<float>(from);
+        const auto high = static_cast<float>(to);
+        fill(iter, philox, [low, high] GPU_LAMBDA(const Words& w) -> std::array<scalar_t, 4> {
+          std::array<scalar_t, 4> values;
+          for (int i = 0; i < 4; ++i) {
+            const float unit = philox::unit_float(w[i], std::numeric_limits<scalar_t>::digits <= 24
+                                                            ? std::numeric_limits<scalar_t>::digits
+                                                            : 24);
+            // The product may round up to the bound that the interval leaves out.
+            const auto value = static_cast<scalar_t>(unit * (high - low) + low);
+            values[i] = static_cast<float>(value) < high ? value : static_cast<scalar_t>(low);
+          }
+          return values;
+        });
+      }));
 }
 
 template <typename value_t>
@@ -132,7 +155,8 @@ void fill_normal(TensorIteratorBase& iter, double mean, double std, CUDAGenerato
   });
 }
 
-void normal_kernel(const TensorBase& self, double mean, double std, std::optional<Generator> generator) {
+void normal_kernel(const TensorBase& self, double mean, double std,
+                   std::optional<Generator> generator) {
   check_real(self.scalar_type(), "normal_cuda");
   auto iter = TensorIterator::borrowing_nullary_op(self);
   auto* philox = generator_of(generator, iter.device(0));
@@ -145,8 +169,8 @@ void normal_kernel(const TensorBase& self, double mean, double std, std::optiona
 
 // Applies `body`, a function of one value of distribution D and its type, to every draw.
 template <template <typename> class D, typename func_t>
-void fill_transformed(TensorIteratorBase& iter, const std::optional<Generator>& generator, const char* name,
-                      const func_t& body) {
+void fill_transformed(TensorIteratorBase& iter, const std::optional<Generator>& generator,
+                      const char* name, const func_t& body) {
   check_real(iter.dtype(), name);
   auto* philox = generator_of(generator, iter.device(0));
   const auto draw = [&](auto zero) {
@@ -171,7 +195,8 @@ struct Exponential {
   double lambda;
   template <typename T>
   __host__ __device__ T operator()(T unit) const {
-    // The logarithm of u = 1 would give 0, which the distribution excludes: take the nearest smaller u's value there.
+    // The logarithm of u = 1 would give 0, which the distribution excludes: take the nearest
+    // smaller u's value there.
     constexpr T kSmallest = std::numeric_limits<T>::epsilon() / 2;
     const T u = T(1) - unit;
     const T log = u >= T(1) - kSmallest ? -kSmallest : std::log(u);
@@ -179,8 +204,10 @@ struct Exponential {
   }
 };
 
-void exponential_kernel(TensorIteratorBase& iter, double lambda, std::optional<Generator> generator) {
-  TORCH_CHECK(isFloatingType(iter.dtype()), "Exponential distribution is a continuous probability distribution. ",
+void exponential_kernel(TensorIteratorBase& iter, double lambda,
+                        std::optional<Generator> generator) {
+  TORCH_CHECK(isFloatingType(iter.dtype()),
+              "Exponential distribution is a continuous probability distribution. ",
               "dtype must be a floating point but you specified ", iter.dtype());
   fill_transformed<philox::Uniform>(iter, generator, "exponential_cuda", Exponential{lambda});
 }
@@ -193,11 +220,13 @@ struct Cauchy {
     // Away from the poles of the tangent, where float would overflow.
     constexpr T kEps = std::numeric_limits<T>::epsilon();
     const T u = unit > T(1) - kEps ? T(1) - kEps : (unit < kEps ? kEps : unit);
-    return static_cast<T>(median) + static_cast<T>(sigma) * std::tan(T(3.14159265358979323846) * (u - T(0.5)));
+    return static_cast<T>(median) +
+           static_cast<T>(sigma) * std::tan(T(3.14159265358979323846) * (u - T(0.5)));
   }
 };
 
-void cauchy_kernel(TensorIteratorBase& iter, double median, double sigma, std::optional<Generator> generator) {
+void cauchy_kernel(TensorIteratorBase& iter, double median, double sigma,
+                   std::optional<Generator> generator) {
   fill_transformed<philox::Uniform>(iter, generator, "cauchy_cuda", Cauchy{median, sigma});
 }
 
@@ -210,13 +239,16 @@ struct LogNormal {
   }
 };
 
-void log_normal_kernel(TensorIteratorBase& iter, double mean, double std, std::optional<Generator> generator) {
-  TORCH_CHECK_NOT_IMPLEMENTED(isFloatingType(iter.dtype()), "\"log_normal_cuda\" not implemented for '",
-                              toString(iter.dtype()), "'");
+void log_normal_kernel(TensorIteratorBase& iter, double mean, double std,
+                       std::optional<Generator> generator) {
+  TORCH_CHECK_NOT_IMPLEMENTED(isFloatingType(iter.dtype()),
+                              "\"log_normal_cuda\" not implemented for '", toString(iter.dtype()),
+                              "'");
   fill_transformed<philox::Normal>(iter, generator, "log_normal_cuda", LogNormal{mean, std});
 }
 
-// ---- trials ------------------------------------------------------------------------------------------------------
+// ---- trials
+// ------------------------------------------------------------------------------------------------------
 
 // In (0, 1): a 32-bit word on a grid that leaves out both ends.
 __host__ __device__ inline double open_unit(uint32_t word) { return (word + 0.5) * 0x1p-32; }
@@ -237,22 +269,25 @@ void geometric_kernel(TensorIteratorBase& iter, double p, std::optional<Generato
 void bernoulli_scalar_kernel(const TensorBase& self, double p, std::optional<Generator> generator) {
   check_real(self.scalar_type(), "bernoulli_scalar_cuda");
   auto iter = TensorIterator::borrowing_nullary_op(self);
-  fill(iter, generator_of(generator, self.device()), [p] GPU_LAMBDA(const Words& w) -> std::array<bool, 4> {
-    std::array<bool, 4> values;
-    for (int i = 0; i < 4; ++i) {
-      values[i] = open_unit(w[i]) < p;
-    }
-    return values;
-  });
+  fill(iter, generator_of(generator, self.device()),
+       [p] GPU_LAMBDA(const Words& w) -> std::array<bool, 4> {
+         std::array<bool, 4> values;
+         for (int i = 0; i < 4; ++i) {
+           values[i] = open_unit(w[i]) < p;
+         }
+         return values;
+       });
 }
 
-void bernoulli_tensor_kernel(const TensorBase& self_, const TensorBase& p_, std::optional<Generator> generator) {
+void bernoulli_tensor_kernel(const TensorBase& self_, const TensorBase& p_,
+                             std::optional<Generator> generator) {
   check_real(self_.scalar_type(), "bernoulli_tensor_cuda");
   const Tensor self(self_);
   const Tensor given(p_);
-  TORCH_CHECK(isFloatingType(given.scalar_type()), "expected probabilities tensor to have floating type, got ",
-              given.scalar_type());
-  const Tensor on_device = given.to(self.device(), given.scalar_type() == kDouble ? kDouble : kFloat);
+  TORCH_CHECK(isFloatingType(given.scalar_type()),
+              "expected probabilities tensor to have floating type, got ", given.scalar_type());
+  const Tensor on_device =
+      given.to(self.device(), given.scalar_type() == kDouble ? kDouble : kFloat);
   const auto p = expand_inplace(self, on_device);
   auto iter = TensorIteratorConfig()
                   .set_check_mem_overlap(true)
@@ -263,16 +298,19 @@ void bernoulli_tensor_kernel(const TensorBase& self_, const TensorBase& p_, std:
                   .build();
   auto* philox = generator_of(generator, self.device());
   AT_DISPATCH_FLOATING_TYPES(p->scalar_type(), "bernoulli_tensor_cuda", [&] {
-    philox::transform<bool, scalar_t>(iter, philox, [] GPU_LAMBDA(scalar_t probability, uint32_t word) -> bool {
-      KERNEL_CHECK(probability >= 0 && probability <= 1, "Expected p_in >= 0 && p_in <= 1 to be true, but got false.");
-      return open_unit(word) < static_cast<double>(probability);
-    });
+    philox::transform<bool, scalar_t>(
+        iter, philox, [] GPU_LAMBDA(scalar_t probability, uint32_t word) -> bool {
+          KERNEL_CHECK(probability >= 0 && probability <= 1,
+                       "Expected p_in >= 0 && p_in <= 1 to be true, but got false.");
+          return open_unit(word) < static_cast<double>(probability);
+        });
   });
 }
 
-// One sample per thread: the first category whose running sum of probabilities exceeds a uniform share of the total.
-__global__ void multinomial_kernel(int64_t rows, int64_t categories, int64_t samples, uint64_t seed, uint64_t offset,
-                                   const double* sums, int64_t* out) {
+// One sample per thread: the first category whose running sum of probabilities exceeds a uniform
+// share of the total.
+__global__ void multinomial_kernel(int64_t rows, int64_t categories, int64_t samples, uint64_t seed,
+                                   uint64_t offset, const double* sums, int64_t* out) {
   const int64_t thread = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (thread >= rows * samples) {
     return;
@@ -301,13 +339,14 @@ void multinomial_with_replacement_kernel(Tensor& result, const Tensor& self, int
   const Tensor sums = at::cumsum(self, -1, kDouble).contiguous();
   const int64_t categories = self.size(-1);
   const int64_t rows = self.dim() == 2 ? self.size(0) : 1;
-  const Tensor out = result.is_contiguous() ? result : at::empty_like(result, MemoryFormat::Contiguous);
+  const Tensor out =
+      result.is_contiguous() ? result : at::empty_like(result, MemoryFormat::Contiguous);
   if (rows * samples != 0) {
     const auto [seed, offset] = philox::reserve_round(generator_of(generator, self.device()));
     multinomial_kernel<<<philox::blocks_for(rows * samples, 1), philox::kThreads, 0,
-                         at::cuda::getCurrentCUDAStream()>>>(rows, categories, samples, seed, offset,
-                                                              sums.const_data_ptr<double>(),
-                                                              out.mutable_data_ptr<int64_t>());
+                         at::cuda::getCurrentCUDAStream()>>>(rows, categories, samples, seed,
+                                                             offset, sums.const_data_ptr<double>(),
+                                                             out.mutable_data_ptr<int64_t>());
     C10_CUDA_KERNEL_LAUNCH_CHECK();
   }
   if (!out.is_same(result)) {

@@ -33,22 +33,31 @@ void for_each_index(Device device, int64_t count, const func_t& body) {
     return;
   }
   const int64_t blocks = (count + kEachThreads - 1) / kEachThreads;
-  TORCH_CHECK(blocks <= std::numeric_limits<int32_t>::max(), count, " elements are too many for one launch");
+  TORCH_CHECK(blocks <= std::numeric_limits<int32_t>::max(), count,
+              " elements are too many for one launch");
   const c10::cuda::CUDAGuard guard(device);
-  each_kernel<<<static_cast<unsigned int>(blocks), kEachThreads, 0, at::cuda::getCurrentCUDAStream()>>>(count, body);
+  each_kernel<<<static_cast<unsigned int>(blocks), kEachThreads, 0,
+                at::cuda::getCurrentCUDAStream()>>>(count, body);
   C10_CUDA_KERNEL_LAUNCH_CHECK();
 }
 
-/// Calls body with a value of an unsigned type as wide as an element: for kernels that move elements and look at none.
+/// Calls body with a value of an unsigned type as wide as an element: for kernels that move
+/// elements and look at none.
 template <typename func_t>
 void dispatch_word(int64_t element_size, const func_t& body) {
   switch (element_size) {
-    case 1: return body(uint8_t{});
-    case 2: return body(uint16_t{});
-    case 4: return body(uint32_t{});
-    case 8: return body(uint64_t{});
-    case 16: return body(c10::complex<double>{});
-    default: TORCH_CHECK(false, "elements of ", element_size, " bytes cannot be moved");
+    case 1:
+      return body(uint8_t{});
+    case 2:
+      return body(uint16_t{});
+    case 4:
+      return body(uint32_t{});
+    case 8:
+      return body(uint64_t{});
+    case 16:
+      return body(c10::complex<double>{});
+    default:
+      TORCH_CHECK(false, "elements of ", element_size, " bytes cannot be moved");
   }
 }
 

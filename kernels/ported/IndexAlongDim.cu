@@ -1,5 +1,5 @@
-// Writes to the slices of one dimension that an index vector names: index_fill, index_copy and index_add; and take and
-// put, which index a tensor as if it were flat.
+// Writes to the slices of one dimension that an index vector names: index_fill, index_copy and
+// index_add; and take and put, which index a tensor as if it were flat.
 #include <ATen/Dispatch_v2.h>
 #include <ATen/OpMathType.h>
 #include <ATen/WrapDimUtils.h>
@@ -22,7 +22,8 @@ namespace {
 
 template <int N>
 OffsetCalculator<N> byte_offsets(const TensorIteratorBase& iter) {
-  TORCH_CHECK(iter.can_use_32bit_indexing(), "indexing over ", iter.numel(), " elements is not implemented on this device");
+  TORCH_CHECK(iter.can_use_32bit_indexing(), "indexing over ", iter.numel(),
+              " elements is not implemented on this device");
   std::array<const int64_t*, N> strides;
   for (int i = 0; i < N; ++i) {
     strides[i] = iter.strides(i).data();
@@ -35,13 +36,17 @@ struct Element {
   alignas(16) char bytes[16]{};
 };
 
-char* data_of(const TensorIteratorBase& iter, int arg) { return static_cast<char*>(iter.data_ptr(arg)); }
+char* data_of(const TensorIteratorBase& iter, int arg) {
+  return static_cast<char*>(iter.data_ptr(arg));
+}
 
-// ---- one dimension -----------------------------------------------------------------------------------------------
-// Operand 0 is the indexed tensor with stride 0 along the dimension (`stride`, in elements, is what it had there);
-// operand 1 is the index, broadcast.
+// ---- one dimension
+// -----------------------------------------------------------------------------------------------
+// Operand 0 is the indexed tensor with stride 0 along the dimension (`stride`, in elements, is what
+// it had there); operand 1 is the index, broadcast.
 
-void index_fill_kernel(TensorIterator& iter, int64_t dim, int64_t size, int64_t stride, const Scalar& source) {
+void index_fill_kernel(TensorIterator& iter, int64_t dim, int64_t size, int64_t stride,
+                       const Scalar& source) {
   if (iter.numel() == 0) {
     return;
   }
@@ -60,8 +65,8 @@ void index_fill_kernel(TensorIterator& iter, int64_t dim, int64_t size, int64_t 
     for_each_index(iter.device(0), iter.numel(), [=] GPU_LAMBDA(int64_t i) {
       const auto at = offsets.get(static_cast<uint32_t>(i));
       int64_t slice = *reinterpret_cast<const int64_t*>(index + at[1]);
-      KERNEL_CHECK_INDEX(slice >= -size && slice < size, "index ", slice, " is out of bounds for dimension ", dim,
-                         " with size ", size);
+      KERNEL_CHECK_INDEX(slice >= -size && slice < size, "index ", slice,
+                         " is out of bounds for dimension ", dim, " with size ", size);
       slice = slice < 0 ? slice + size : slice;
       reinterpret_cast<word_t*>(self + at[0])[slice * stride] = word;
     });
@@ -83,7 +88,8 @@ void index_copy_kernel(TensorIterator& iter, int64_t dim, int64_t size, int64_t 
       const int64_t slice = *reinterpret_cast<const int64_t*>(index + at[1]);
       KERNEL_CHECK_INDEX(slice >= 0 && slice < size, "index_copy_(): index ", slice,
                          " is out of bounds for dimension ", dim, " with size ", size);
-      reinterpret_cast<word_t*>(self + at[0])[slice * stride] = *reinterpret_cast<const word_t*>(source + at[2]);
+      reinterpret_cast<word_t*>(self + at[0])[slice * stride] =
+          *reinterpret_cast<const word_t*>(source + at[2]);
     });
   });
 }
@@ -97,7 +103,8 @@ __host__ __device__ inline scalar_t scaled(scalar_t value, factor_t factor) {
   }
 }
 
-// As index_copy, adding alpha * source. Several sources may go to one slice, so the additions are atomic.
+// As index_copy, adding alpha * source. Several sources may go to one slice, so the additions are
+// atomic.
 void index_add_kernel(TensorIterator& iter, int64_t size, int64_t stride, const Scalar& alpha) {
   if (iter.numel() == 0) {
     return;
@@ -106,23 +113,25 @@ void index_add_kernel(TensorIterator& iter, int64_t size, int64_t stride, const 
   char* self = data_of(iter, 0);
   const char* index = data_of(iter, 1);
   const char* source = data_of(iter, 2);
-  AT_DISPATCH_V2(iter.dtype(0), "index_add", AT_WRAP([&] {
-                   const auto factor = alpha.to<at::opmath_type<scalar_t>>();
-                   const bool int_index = iter.dtype(1) == kInt;
-                   for_each_index(iter.device(0), iter.numel(), [=] GPU_LAMBDA(int64_t i) {
-                     const auto at = offsets.get(static_cast<uint32_t>(i));
-                     const int64_t slice = int_index ? *reinterpret_cast<const int32_t*>(index + at[1])
-                                                     : *reinterpret_cast<const int64_t*>(index + at[1]);
-                     KERNEL_CHECK_INDEX(slice >= 0 && slice < size, "index out of range in self");
-                     const auto value = *reinterpret_cast<const scalar_t*>(source + at[2]);
-                     gpuAtomicAddNoReturn(reinterpret_cast<scalar_t*>(self + at[0]) + slice * stride,
-                                          scaled(value, factor));
-                   });
-                 }),
-                 AT_EXPAND(AT_ALL_TYPES_AND_COMPLEX), kBool, kHalf, kBFloat16, kComplexHalf);
+  AT_DISPATCH_V2(
+      iter.dtype(0), "index_add", AT_WRAP([&] {
+        const auto factor = alpha.to<at::opmath_type<scalar_t>>();
+        const bool int_index = iter.dtype(1) == kInt;
+        for_each_index(iter.device(0), iter.numel(), [=] GPU_LAMBDA(int64_t i) {
+          const auto at = offsets.get(static_cast<uint32_t>(i));
+          const int64_t slice = int_index ? *reinterpret_cast<const int32_t*>(index + at[1])
+                                          : *reinterpret_cast<const int64_t*>(index + at[1]);
+          KERNEL_CHECK_INDEX(slice >= 0 && slice < size, "index out of range in self");
+          const auto value = *reinterpret_cast<const scalar_t*>(source + at[2]);
+          gpuAtomicAddNoReturn(reinterpret_cast<scalar_t*>(self + at[0]) + slice * stride,
+                               scaled(value, factor));
+        });
+      }),
+      AT_EXPAND(AT_ALL_TYPES_AND_COMPLEX), kBool, kHalf, kBFloat16, kComplexHalf);
 }
 
-// ---- the whole tensor, as if flat --------------------------------------------------------------------------------
+// ---- the whole tensor, as if flat
+// --------------------------------------------------------------------------------
 
 // Byte offset of element i, counted row by row, of a tensor of any strides.
 OffsetCalculator<1> flat_offsets(const TensorBase& tensor) {
@@ -138,8 +147,8 @@ OffsetCalculator<1> flat_offsets(const TensorBase& tensor) {
 }
 
 __host__ __device__ inline int64_t checked_flat_index(int64_t index, int64_t numel) {
-  KERNEL_CHECK_INDEX(index >= -numel && index < numel, "out of range: tried to access index ", index, " on a tensor of ",
-                     numel, " elements.");
+  KERNEL_CHECK_INDEX(index >= -numel && index < numel, "out of range: tried to access index ",
+                     index, " on a tensor of ", numel, " elements.");
   return index < 0 ? index + numel : index;
 }
 
@@ -158,7 +167,8 @@ void take_kernel(TensorIterator& iter, const TensorBase& input) {
     using word_t = decltype(word);
     for_each_index(iter.device(0), iter.numel(), [=] GPU_LAMBDA(int64_t i) {
       const auto at = offsets.get(static_cast<uint32_t>(i));
-      const int64_t element = checked_flat_index(*reinterpret_cast<const int64_t*>(index + at[1]), numel);
+      const int64_t element =
+          checked_flat_index(*reinterpret_cast<const int64_t*>(index + at[1]), numel);
       *reinterpret_cast<word_t*>(out + at[0]) =
           *reinterpret_cast<const word_t*>(source + flat.get(static_cast<uint32_t>(element))[0]);
     });
@@ -181,23 +191,26 @@ void put_kernel(TensorIterator& iter, const TensorBase& self, bool accumulate) {
       using word_t = decltype(word);
       for_each_index(self.device(), iter.numel(), [=] GPU_LAMBDA(int64_t i) {
         const auto at = offsets.get(static_cast<uint32_t>(i));
-        const int64_t element = checked_flat_index(*reinterpret_cast<const int64_t*>(index + at[1]), numel);
+        const int64_t element =
+            checked_flat_index(*reinterpret_cast<const int64_t*>(index + at[1]), numel);
         *reinterpret_cast<word_t*>(out + flat.get(static_cast<uint32_t>(element))[0]) =
             *reinterpret_cast<const word_t*>(source + at[0]);
       });
     });
     return;
   }
-  AT_DISPATCH_V2(self.scalar_type(), "put_cuda", AT_WRAP([&] {
-                   for_each_index(self.device(), iter.numel(), [=] GPU_LAMBDA(int64_t i) {
-                     const auto at = offsets.get(static_cast<uint32_t>(i));
-                     const int64_t element = checked_flat_index(*reinterpret_cast<const int64_t*>(index + at[1]), numel);
-                     gpuAtomicAddNoReturn(
-                         reinterpret_cast<scalar_t*>(out + flat.get(static_cast<uint32_t>(element))[0]),
-                         *reinterpret_cast<const scalar_t*>(source + at[0]));
-                   });
-                 }),
-                 AT_EXPAND(AT_ALL_TYPES_AND_COMPLEX), kBool, kHalf, kBFloat16, kComplexHalf);
+  AT_DISPATCH_V2(
+      self.scalar_type(), "put_cuda", AT_WRAP([&] {
+        for_each_index(self.device(), iter.numel(), [=] GPU_LAMBDA(int64_t i) {
+          const auto at = offsets.get(static_cast<uint32_t>(i));
+          const int64_t element =
+              checked_flat_index(*reinterpret_cast<const int64_t*>(index + at[1]), numel);
+          gpuAtomicAddNoReturn(
+              reinterpret_cast<scalar_t*>(out + flat.get(static_cast<uint32_t>(element))[0]),
+              *reinterpret_cast<const scalar_t*>(source + at[0]));
+        });
+      }),
+      AT_EXPAND(AT_ALL_TYPES_AND_COMPLEX), kBool, kHalf, kBFloat16, kComplexHalf);
 }
 
 // The output's strides may be negative, which is how flip is told apart from a copy.
@@ -205,9 +218,11 @@ void flip_kernel(TensorIterator& iter, bool /*quantized*/) {
   if (iter.numel() == 0) {
     return;
   }
-  TORCH_CHECK(iter.can_use_32bit_indexing(), "flip of ", iter.numel(), " elements is not implemented on this device");
+  TORCH_CHECK(iter.can_use_32bit_indexing(), "flip of ", iter.numel(),
+              " elements is not implemented on this device");
   const std::array<const int64_t*, 2> strides{iter.strides(0).data(), iter.strides(1).data()};
-  const OffsetCalculator<2, uint32_t, /*signed_strides=*/true> offsets(iter.ndim(), iter.shape().data(), strides.data());
+  const OffsetCalculator<2, uint32_t, /*signed_strides=*/true> offsets(
+      iter.ndim(), iter.shape().data(), strides.data());
   char* out = data_of(iter, 0);
   const char* in = data_of(iter, 1);
   dispatch_word(iter.element_size(0), [&](auto word) {
@@ -232,7 +247,8 @@ REGISTER_DISPATCH(flip_stub, &flip_kernel)
 namespace at::musa {
 
 TORCH_IMPL_FUNC(MusaIndexAdd)
-(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha, const Tensor& out) {
+(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha,
+ const Tensor& out) {
   if (!out.is_same(self)) {
     out.copy_(self);
   }

@@ -1,4 +1,5 @@
-// Checks inside kernels. Where kernels run on the host they throw what the CPU's kernels throw; a device can only stop.
+// Checks inside kernels. Where kernels run on the host they throw what the CPU's kernels throw; a
+// device can only stop.
 #pragma once
 
 #include <c10/macros/Macros.h>

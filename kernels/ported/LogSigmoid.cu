@@ -1,5 +1,5 @@
-// log_sigmoid and its gradient. PyTorch's CPU kernels keep a buffer between the two; here the gradient is computed from
-// the input alone and the buffer stays empty.
+// log_sigmoid and its gradient. PyTorch's CPU kernels keep a buffer between the two; here the
+// gradient is computed from the input alone and the buffer stays empty.
 #include <ATen/Dispatch.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/native/Resize.h>
@@ -14,7 +14,8 @@
 
 namespace at::musa {
 
-std::tuple<Tensor&, Tensor&> LogSigmoidForwardOut(const Tensor& self, Tensor& output, Tensor& buffer) {
+std::tuple<Tensor&, Tensor&> LogSigmoidForwardOut(const Tensor& self, Tensor& output,
+                                                  Tensor& buffer) {
   const c10::cuda::OptionalCUDAGuard guard(self.device());
   auto iter = TensorIterator::unary_op(output, self);
   native::resize_output(buffer, {0});
@@ -33,8 +34,8 @@ std::tuple<Tensor, Tensor> LogSigmoidForward(const Tensor& self) {
   return {output, buffer};
 }
 
-Tensor& LogSigmoidBackwardOut(const Tensor& grad_output, const Tensor& self, const Tensor& /*buffer*/,
-                              Tensor& grad_input) {
+Tensor& LogSigmoidBackwardOut(const Tensor& grad_output, const Tensor& self,
+                              const Tensor& /*buffer*/, Tensor& grad_input) {
   const c10::cuda::OptionalCUDAGuard guard(self.device());
   auto iter = TensorIterator::borrowing_binary_op(grad_input, grad_output, self);
   AT_DISPATCH_FLOATING_TYPES(native::opmath_dtype(iter), "log_sigmoid_backward_cuda", [&] {

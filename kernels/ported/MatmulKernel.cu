@@ -10,8 +10,8 @@
 namespace at::musa {
 namespace {
 
-// Columns of the product that one thread computes: enough to use each element of `a` it loads many times over, few
-// enough to keep their sums in registers.
+// Columns of the product that one thread computes: enough to use each element of `a` it loads many
+// times over, few enough to keep their sums in registers.
 constexpr int kColumns = 16;
 constexpr int kThreads = 128;
 
@@ -25,8 +25,9 @@ struct Strides {
 };
 
 template <typename scalar_t>
-__global__ void matmul_tile_kernel(Shape shape, scalar_t* out, Strides so, const scalar_t* a, Strides sa,
-                                   const scalar_t* b, Strides sb, int64_t tiles_per_row) {
+__global__ void matmul_tile_kernel(Shape shape, scalar_t* out, Strides so, const scalar_t* a,
+                                   Strides sa, const scalar_t* b, Strides sb,
+                                   int64_t tiles_per_row) {
   const int64_t tile = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (tile >= shape.batch * shape.n * tiles_per_row) {
     return;
@@ -75,9 +76,10 @@ void matmul_kernel(const Tensor& out, const Tensor& a, const Tensor& b) {
   }
   TORCH_INTERNAL_ASSERT(out.dim() == 3 && a.dim() == 3 && b.dim() == 3);
   const Shape shape{out.size(0), out.size(1), a.size(2), out.size(2)};
-  TORCH_INTERNAL_ASSERT(a.size(0) == shape.batch && a.size(1) == shape.n && b.size(0) == shape.batch &&
-                        b.size(1) == shape.k && b.size(2) == shape.m);
-  TORCH_INTERNAL_ASSERT(a.scalar_type() == out.scalar_type() && b.scalar_type() == out.scalar_type());
+  TORCH_INTERNAL_ASSERT(a.size(0) == shape.batch && a.size(1) == shape.n &&
+                        b.size(0) == shape.batch && b.size(1) == shape.k && b.size(2) == shape.m);
+  TORCH_INTERNAL_ASSERT(a.scalar_type() == out.scalar_type() &&
+                        b.scalar_type() == out.scalar_type());
   if (out.numel() == 0) {
     return;
   }

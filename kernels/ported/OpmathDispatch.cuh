@@ -7,9 +7,10 @@
 
 namespace at::native {
 
-/// The dtype that values of an iterator are computed in: float for Half and BFloat16, complex<float> for
-/// complex<Half>, else the common dtype itself. A functor of that type serves the narrow dtypes through gpu_kernel's
-/// casts on load and store: the same rounding, and half the functors to compile.
+/// The dtype that values of an iterator are computed in: float for Half and BFloat16,
+/// complex<float> for complex<Half>, else the common dtype itself. A functor of that type serves
+/// the narrow dtypes through gpu_kernel's casts on load and store: the same rounding, and half the
+/// functors to compile.
 inline ScalarType opmath_dtype(const TensorIteratorBase& iter) {
   return at::toOpMathType(iter.common_dtype());
 }
@@ -17,10 +18,8 @@ inline ScalarType opmath_dtype(const TensorIteratorBase& iter) {
 }  // namespace at::native
 
 // Bodies of unary kernels on `iter`: EXPRESSION is a function of `x`, of type scalar_t.
-#define GPU_UNARY_BODY(EXPRESSION)                                                 \
-  [&] {                                                                            \
-    gpu_kernel(iter, [] GPU_LAMBDA(scalar_t x) -> scalar_t { return EXPRESSION; }); \
-  }
+#define GPU_UNARY_BODY(EXPRESSION) \
+  [&] { gpu_kernel(iter, [] GPU_LAMBDA(scalar_t x) -> scalar_t { return EXPRESSION; }); }
 #define GPU_UNARY_FLOATING(NAME, EXPRESSION) \
   AT_DISPATCH_FLOATING_TYPES(opmath_dtype(iter), NAME, GPU_UNARY_BODY(EXPRESSION))
 #define GPU_UNARY_FLOATING_AND_COMPLEX(NAME, EXPRESSION) \

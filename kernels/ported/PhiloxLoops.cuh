@@ -1,8 +1,8 @@
 // Loops that fill tensors with random numbers.
 //
-// One Philox round yields four 32-bit words. Threads are numbered by the elements they fill, and each draws from a
-// subsequence of its own, so an element's value depends on the seed, the generator's offset and its position alone:
-// never on how many threads, blocks or cores there are.
+// One Philox round yields four 32-bit words. Threads are numbered by the elements they fill, and
+// each draws from a subsequence of its own, so an element's value depends on the seed, the
+// generator's offset and its position alone: never on how many threads, blocks or cores there are.
 #pragma once
 
 #include <ATen/Generator.h>
@@ -26,7 +26,8 @@ using Words = std::array<uint32_t, 4>;
 
 constexpr int kThreads = 256;
 
-/// Uniform in [0, 1), on a grid of 2^-bits: every such number is exact in a type with that many digits.
+/// Uniform in [0, 1), on a grid of 2^-bits: every such number is exact in a type with that many
+/// digits.
 __host__ __device__ inline float unit_float(uint32_t word, int bits) {
   return static_cast<float>(word >> (32 - bits)) * std::ldexp(1.0f, -bits);
 }
@@ -44,12 +45,14 @@ struct Uniform {
     if constexpr (sizeof(value_t) == 8) {
       return {unit_double(w[0], w[1]), unit_double(w[2], w[3])};
     } else {
-      return {unit_float(w[0], 24), unit_float(w[1], 24), unit_float(w[2], 24), unit_float(w[3], 24)};
+      return {unit_float(w[0], 24), unit_float(w[1], 24), unit_float(w[2], 24),
+              unit_float(w[3], 24)};
     }
   }
 };
 
-/// As many values from one round, normal with mean 0 and deviation 1 (Box and Muller's transformation).
+/// As many values from one round, normal with mean 0 and deviation 1 (Box and Muller's
+/// transformation).
 template <typename value_t>
 struct Normal {
   using result_t = typename Uniform<value_t>::result_t;
@@ -67,8 +70,8 @@ struct Normal {
 
 /// Element i of the iterator becomes body(words)[i % n], n values being made from one round.
 template <typename func_t>
-__global__ void nullary_kernel(int64_t numel, uint64_t seed, uint64_t offset, char* out, ScalarType dtype,
-                               OffsetCalculator<1> offsets, func_t body) {
+__global__ void nullary_kernel(int64_t numel, uint64_t seed, uint64_t offset, char* out,
+                               ScalarType dtype, OffsetCalculator<1> offsets, func_t body) {
   using result_t = decltype(body(Words{}));
   constexpr int64_t kValues = std::tuple_size_v<result_t>;
   const int64_t thread = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -86,8 +89,9 @@ __global__ void nullary_kernel(int64_t numel, uint64_t seed, uint64_t offset, ch
 
 /// As above with one input: element i becomes body(input value, word i % 4).
 template <typename out_t, typename in_t, typename func_t>
-__global__ void unary_kernel(int64_t numel, uint64_t seed, uint64_t offset, char* out, ScalarType dtype,
-                             const char* in, OffsetCalculator<2> offsets, func_t body) {
+__global__ void unary_kernel(int64_t numel, uint64_t seed, uint64_t offset, char* out,
+                             ScalarType dtype, const char* in, OffsetCalculator<2> offsets,
+                             func_t body) {
   constexpr int64_t kValues = 4;
   const int64_t thread = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   const int64_t first = thread * kValues;
@@ -97,7 +101,8 @@ __global__ void unary_kernel(int64_t numel, uint64_t seed, uint64_t offset, char
   at::Philox4_32 engine(seed, static_cast<uint64_t>(thread), offset);
   for (int64_t i = 0; i < kValues && first + i < numel; ++i) {
     const auto at = offsets.get(static_cast<uint32_t>(first + i));
-    store_element<out_t>(out + at[0], dtype, body(*reinterpret_cast<const in_t*>(in + at[1]), engine()));
+    store_element<out_t>(out + at[0], dtype,
+                         body(*reinterpret_cast<const in_t*>(in + at[1]), engine()));
   }
 }
 
@@ -120,7 +125,8 @@ inline unsigned int blocks_for(int64_t numel, int64_t values_per_thread) {
 inline std::tuple<uint64_t, uint64_t> reserve_round(CUDAGeneratorImpl* generator) {
   constexpr uint64_t kWordsPerRound = 4;
   const std::lock_guard<std::mutex> lock(generator->mutex_);
-  const auto [seed, offset] = at::cuda::philox::unpack(generator->philox_cuda_state(kWordsPerRound));
+  const auto [seed, offset] =
+      at::cuda::philox::unpack(generator->philox_cuda_state(kWordsPerRound));
   return {seed, offset / kWordsPerRound};
 }
 
@@ -138,8 +144,10 @@ void fill(TensorIteratorBase& iter, CUDAGeneratorImpl* generator, const func_t& 
   const auto [seed, offset] = reserve_round(generator);
   const c10::cuda::CUDAGuard guard(iter.device(0));
   constexpr int64_t kValues = std::tuple_size_v<decltype(body(Words{}))>;
-  nullary_kernel<<<blocks_for(iter.numel(), kValues), kThreads, 0, at::cuda::getCurrentCUDAStream()>>>(
-      iter.numel(), seed, offset, static_cast<char*>(iter.data_ptr(0)), iter.dtype(0), byte_offsets<1>(iter), body);
+  nullary_kernel<<<blocks_for(iter.numel(), kValues), kThreads, 0,
+                   at::cuda::getCurrentCUDAStream()>>>(iter.numel(), seed, offset,
+                                                       static_cast<char*>(iter.data_ptr(0)),
+                                                       iter.dtype(0), byte_offsets<1>(iter), body);
   C10_CUDA_KERNEL_LAUNCH_CHECK();
 }
 
@@ -165,7 +173,8 @@ void transform(TensorIteratorBase& iter, CUDAGeneratorImpl* generator, const fun
 
 /// The generator an op was given, or the default one of the device it runs on.
 inline CUDAGeneratorImpl* generator_of(const std::optional<Generator>& generator, Device device) {
-  return get_generator_or_default<CUDAGeneratorImpl>(generator, cuda::detail::getDefaultCUDAGenerator(device.index()));
+  return get_generator_or_default<CUDAGeneratorImpl>(
+      generator, cuda::detail::getDefaultCUDAGenerator(device.index()));
 }
 
 }  // namespace at::native::philox

@@ -7,9 +7,8 @@
 // As on the CPU, not for Half and BFloat16.
 #define GPU_POLYNOMIAL(NAME, FORWARD)                                                       \
   AT_DISPATCH_FLOATING_TYPES(iter.common_dtype(), NAME, [&] {                               \
-    gpu_kernel_with_scalars(iter, [] GPU_LAMBDA(scalar_t x, scalar_t n) -> scalar_t {       \
-      return FORWARD(x, n);                                                                 \
-    });                                                                                     \
+    gpu_kernel_with_scalars(                                                                \
+        iter, [] GPU_LAMBDA(scalar_t x, scalar_t n) -> scalar_t { return FORWARD(x, n); }); \
   })
 
 namespace at::native {

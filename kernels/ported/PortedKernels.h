@@ -1,5 +1,5 @@
-// Kernels of kernels/ported that other kernel files call by name. Each runs on the current stream of its iterator's
-// device and may have inputs that are CPU scalars, unless it says otherwise.
+// Kernels of kernels/ported that other kernel files call by name. Each runs on the current stream
+// of its iterator's device and may have inputs that are CPU scalars, unless it says otherwise.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,8 +11,8 @@ struct TensorIteratorBase;
 
 namespace at::musa {
 
-/// out = in: one output, one input, of any two dtypes that convert. Moves memory as it lies: conjugate and negative
-/// bits are the caller's business. No CPU scalars.
+/// out = in: one output, one input, of any two dtypes that convert. Moves memory as it lies:
+/// conjugate and negative bits are the caller's business. No CPU scalars.
 void copy_kernel(TensorIteratorBase& iter);
 
 // Complex arithmetic, which muDNN has no types for. The iterator's common dtype must be complex.
@@ -42,8 +42,9 @@ void tanh_kernel(TensorIteratorBase& iter);
 /// out = base ** exponent, of complex common dtype; either may be a CPU scalar.
 void pow_kernel(TensorIteratorBase& iter);
 
-/// out = a @ b for (n, k) @ (k, m) or (batch, n, k) @ (batch, k, m) of one dtype: integral, float, double or complex.
-/// Any strides, any of the sizes may be zero; `out` has its final size and overlaps neither operand.
+/// out = a @ b for (n, k) @ (k, m) or (batch, n, k) @ (batch, k, m) of one dtype: integral, float,
+/// double or complex. Any strides, any of the sizes may be zero; `out` has its final size and
+/// overlaps neither operand.
 void matmul_kernel(const Tensor& out, const Tensor& a, const Tensor& b);
 
 }  // namespace at::musa

@@ -10,7 +10,9 @@
 namespace at::musa {
 namespace {
 
-__host__ __device__ inline int64_t clamped(int64_t x, int64_t high) { return x < 0 ? 0 : (x < high ? x : high); }
+__host__ __device__ inline int64_t clamped(int64_t x, int64_t high) {
+  return x < 0 ? 0 : (x < high ? x : high);
+}
 
 // sum of clamp(j, 0, high) over j <= t
 __host__ __device__ inline int64_t clamped_sum(int64_t t, int64_t high) {
@@ -20,7 +22,8 @@ __host__ __device__ inline int64_t clamped_sum(int64_t t, int64_t high) {
   return t <= high ? t * (t + 1) / 2 : high * (high + 1) / 2 + (t - high) * high;
 }
 
-// The columns that row i of the triangle holds are [begin(i), end(i)); before(i) elements lie in the rows above it.
+// The columns that row i of the triangle holds are [begin(i), end(i)); before(i) elements lie in
+// the rows above it.
 struct Lower {
   int64_t columns, offset;
   __host__ __device__ int64_t begin(int64_t) const { return 0; }
@@ -56,8 +59,8 @@ Tensor indices_of(int64_t rows, const triangle_t& triangle, const TensorOptions&
   return out;
 }
 
-TensorOptions options_of(std::optional<ScalarType> dtype, std::optional<Layout> layout, std::optional<Device> device,
-                         std::optional<bool> pin_memory) {
+TensorOptions options_of(std::optional<ScalarType> dtype, std::optional<Layout> layout,
+                         std::optional<Device> device, std::optional<bool> pin_memory) {
   return TensorOptions()
       .dtype(dtype.value_or(kLong))
       .layout(layout)
@@ -68,13 +71,15 @@ TensorOptions options_of(std::optional<ScalarType> dtype, std::optional<Layout> 
 }  // namespace
 
 Tensor TrilIndices(int64_t row, int64_t col, int64_t offset, std::optional<ScalarType> dtype,
-                   std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory) {
+                   std::optional<Layout> layout, std::optional<Device> device,
+                   std::optional<bool> pin_memory) {
   native::check_args(row, col, layout);
   return indices_of(row, Lower{col, offset}, options_of(dtype, layout, device, pin_memory));
 }
 
 Tensor TriuIndices(int64_t row, int64_t col, int64_t offset, std::optional<ScalarType> dtype,
-                   std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory) {
+                   std::optional<Layout> layout, std::optional<Device> device,
+                   std::optional<bool> pin_memory) {
   native::check_args(row, col, layout);
   return indices_of(row, Upper{col, offset}, options_of(dtype, layout, device, pin_memory));
 }

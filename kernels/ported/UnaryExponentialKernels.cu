@@ -38,7 +38,8 @@ __host__ __device__ inline T log1p_of(T x) {
   return std::log1p(x);
 }
 
-// log|1 + z| by Kahan's rule: for |z| < 1/2 take log1p of |1 + z|^2 - 1 = a (2 + a) + b^2, which loses nothing there.
+// log|1 + z| by Kahan's rule: for |z| < 1/2 take log1p of |1 + z|^2 - 1 = a (2 + a) + b^2, which
+// loses nothing there.
 template <typename T>
 __host__ __device__ inline c10::complex<T> log1p_of(c10::complex<T> z) {
   const T a = z.real();
@@ -50,7 +51,9 @@ __host__ __device__ inline c10::complex<T> log1p_of(c10::complex<T> z) {
   return {std::log(std::hypot(a + 1, b)), angle};
 }
 
-void exp2_kernel(TensorIteratorBase& iter) { GPU_UNARY_FLOATING_AND_COMPLEX("exp2_cuda", exp2_of(x)); }
+void exp2_kernel(TensorIteratorBase& iter) {
+  GPU_UNARY_FLOATING_AND_COMPLEX("exp2_cuda", exp2_of(x));
+}
 
 void expm1_kernel(TensorIteratorBase& iter) {
   GPU_UNARY_FLOATING_AND_COMPLEX("expm1_cuda", expm1_of(x));
@@ -60,7 +63,9 @@ void log1p_kernel(TensorIteratorBase& iter) {
   GPU_UNARY_FLOATING_AND_COMPLEX("log1p_cuda", log1p_of(x));
 }
 
-void log2_kernel(TensorIteratorBase& iter) { GPU_UNARY_FLOATING_AND_COMPLEX("log2_cuda", std::log2(x)); }
+void log2_kernel(TensorIteratorBase& iter) {
+  GPU_UNARY_FLOATING_AND_COMPLEX("log2_cuda", std::log2(x));
+}
 
 void log10_kernel(TensorIteratorBase& iter) {
   GPU_UNARY_FLOATING_AND_COMPLEX("log10_cuda", std::log10(x));

@@ -31,8 +31,7 @@ void trunc_kernel(TensorIteratorBase& iter) { GPU_UNARY_FLOATING("trunc_cuda", s
 void frac_kernel(TensorIteratorBase& iter) { GPU_UNARY_FLOATING("frac_cuda", x - std::trunc(x)); }
 
 void sign_kernel(TensorIteratorBase& iter) {
-  AT_DISPATCH_ALL_TYPES_AND(kBool, opmath_dtype(iter), "sign_cuda",
-                            GPU_UNARY_BODY(sign_of(x)));
+  AT_DISPATCH_ALL_TYPES_AND(kBool, opmath_dtype(iter), "sign_cuda", GPU_UNARY_BODY(sign_of(x)));
 }
 
 void sgn_kernel(TensorIteratorBase& iter) {
@@ -40,7 +39,8 @@ void sgn_kernel(TensorIteratorBase& iter) {
 }
 
 void signbit_kernel(TensorIteratorBase& iter) {
-  // The input's own dtype: casting -0.0 or a NaN to another width keeps its sign, but integers have a rule of their own.
+  // The input's own dtype: casting -0.0 or a NaN to another width keeps its sign, but integers have
+  // a rule of their own.
   const ScalarType dtype = at::toOpMathType(iter.input_dtype());
   if (isIntegralType(dtype, /*includeBool=*/false)) {
     AT_DISPATCH_INTEGRAL_TYPES(dtype, "signbit_cuda", [&] {

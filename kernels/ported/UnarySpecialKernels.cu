@@ -10,7 +10,8 @@
 
 #include "kernels/ported/OpmathDispatch.cuh"
 
-// The functions that the CPU does not have for Half and BFloat16: refused here with the same message.
+// The functions that the CPU does not have for Half and BFloat16: refused here with the same
+// message.
 #define GPU_UNARY_WIDE(NAME, EXPRESSION) \
   AT_DISPATCH_FLOATING_TYPES(iter.common_dtype(), NAME, GPU_UNARY_BODY(EXPRESSION))
 
@@ -45,20 +46,22 @@ void erfinv_kernel(TensorIteratorBase& iter) { GPU_UNARY_FLOATING("erfinv_cuda",
 
 void lgamma_kernel(TensorIteratorBase& iter) { GPU_UNARY_FLOATING("lgamma_cuda", std::lgamma(x)); }
 
-void digamma_kernel(TensorIteratorBase& iter) { GPU_UNARY_FLOATING("digamma_cuda", calc_digamma(x)); }
+void digamma_kernel(TensorIteratorBase& iter) {
+  GPU_UNARY_FLOATING("digamma_cuda", calc_digamma(x));
+}
 
 void polygamma_kernel(TensorIteratorBase& iter, int64_t n) {
   if (n == 0) {
     return digamma_kernel(iter);
   }
   if (n == 1) {
-    AT_DISPATCH_FLOATING_TYPES(opmath_dtype(iter), "trigamma_cuda",
-                               GPU_UNARY_BODY(trigamma(x)));
+    AT_DISPATCH_FLOATING_TYPES(opmath_dtype(iter), "trigamma_cuda", GPU_UNARY_BODY(trigamma(x)));
     return;
   }
   AT_DISPATCH_FLOATING_TYPES(opmath_dtype(iter), "polygamma_cuda", [&] {
     const auto order = static_cast<int>(n);
-    gpu_kernel(iter, [order] GPU_LAMBDA(scalar_t x) -> scalar_t { return calc_polygamma(x, order); });
+    gpu_kernel(iter,
+               [order] GPU_LAMBDA(scalar_t x) -> scalar_t { return calc_polygamma(x, order); });
   });
 }
 
@@ -92,11 +95,15 @@ void entr_kernel(TensorIteratorBase& iter) { GPU_UNARY_FLOATING("entr_cuda", ent
 
 void erfcx_kernel(TensorIteratorBase& iter) { GPU_UNARY_WIDE("erfcx_cuda", calc_erfcx(x)); }
 
-void log_ndtr_kernel(TensorIteratorBase& iter) { GPU_UNARY_WIDE("log_ndtr_cuda", calc_log_ndtr(x)); }
+void log_ndtr_kernel(TensorIteratorBase& iter) {
+  GPU_UNARY_WIDE("log_ndtr_cuda", calc_log_ndtr(x));
+}
 
 void ndtri_kernel(TensorIteratorBase& iter) { GPU_UNARY_WIDE("ndtri_cuda", calc_ndtri(x)); }
 
-void airy_ai_kernel(TensorIteratorBase& iter) { GPU_UNARY_WIDE("airy_ai_cuda", airy_ai_forward(x)); }
+void airy_ai_kernel(TensorIteratorBase& iter) {
+  GPU_UNARY_WIDE("airy_ai_cuda", airy_ai_forward(x));
+}
 
 void bessel_j0_kernel(TensorIteratorBase& iter) {
   GPU_UNARY_WIDE("bessel_j0_cuda", bessel_j0_forward(x));

@@ -7,11 +7,17 @@
 namespace at::native {
 namespace {
 
-void sin_kernel(TensorIteratorBase& iter) { GPU_UNARY_FLOATING_AND_COMPLEX("sin_cuda", std::sin(x)); }
+void sin_kernel(TensorIteratorBase& iter) {
+  GPU_UNARY_FLOATING_AND_COMPLEX("sin_cuda", std::sin(x));
+}
 
-void cos_kernel(TensorIteratorBase& iter) { GPU_UNARY_FLOATING_AND_COMPLEX("cos_cuda", std::cos(x)); }
+void cos_kernel(TensorIteratorBase& iter) {
+  GPU_UNARY_FLOATING_AND_COMPLEX("cos_cuda", std::cos(x));
+}
 
-void tan_kernel(TensorIteratorBase& iter) { GPU_UNARY_FLOATING_AND_COMPLEX("tan_cuda", std::tan(x)); }
+void tan_kernel(TensorIteratorBase& iter) {
+  GPU_UNARY_FLOATING_AND_COMPLEX("tan_cuda", std::tan(x));
+}
 
 void asin_kernel(TensorIteratorBase& iter) {
   GPU_UNARY_FLOATING_AND_COMPLEX("asin_cuda", std::asin(x));

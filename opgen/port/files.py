@@ -64,9 +64,7 @@ def port_file(source: Path, target: Path, mapping: Mapping | None = None) -> Fil
     return FileReport(source, target, written)
 
 
-def port_tree(
-    source: Path, out: Path, *, ignore: Iterable[Path] = (), mapping: Mapping | None = None
-) -> TreeReport:
+def port_tree(source: Path, out: Path, *, ignore: Iterable[Path] = (), mapping: Mapping | None = None) -> TreeReport:
     """Ports every CUDA source below `source` into the same places below `out`.
 
     Folders in `ignore` (given as paths) are left out whole, and so is `out` where it lies inside `source`. A file with

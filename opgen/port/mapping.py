@@ -6,11 +6,11 @@ Every table is tab-separated text, `CUDA name<TAB>MUSA name`; `#` starts a comme
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping as ReadOnly
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Mapping as ReadOnly
 
 from opgen.diagnostics import Location, OpgenError
 

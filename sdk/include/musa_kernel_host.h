@@ -1,6 +1,6 @@
-// Kernel side of the host stand-in: what mcc puts in front of a `.mu` source, and nobody else includes. Blocks run in
-// parallel on the toolkit's pool; the threads of a block run one after the other, so barriers and shared memory do not
-// exist here and using them does not compile.
+// Kernel side of the host stand-in: what mcc puts in front of a `.mu` source, and nobody else
+// includes. Blocks run in parallel on the toolkit's pool; the threads of a block run one after the
+// other, so barriers and shared memory do not exist here and using them does not compile.
 #pragma once
 
 #include <cstddef>
@@ -30,10 +30,12 @@ namespace musa::host {
 template <bool kHostHasBarriers = false>
 inline void barrier() {
   static_assert(kHostHasBarriers,
-                "the host stand-in runs the threads of a block one after the other: it has no __syncthreads()");
+                "the host stand-in runs the threads of a block one after the other: it has no "
+                "__syncthreads()");
 }
 
-// The limits of the architecture profiles in mp_21 and later: 1,024 threads a block, CUDA's grid limits.
+// The limits of the architecture profiles in mp_21 and later: 1,024 threads a block, CUDA's grid
+// limits.
 constexpr uint64_t kMaxThreadsPerBlock = 1024;
 constexpr uint64_t kMaxGridX = std::numeric_limits<int32_t>::max();
 constexpr uint64_t kMaxGridYZ = 65535;
@@ -60,8 +62,8 @@ struct LaunchConfig {
 // A piece of this many threads is worth handing to another core.
 constexpr int64_t kThreadsPerPiece = 8192;
 
-// kernel<<<config>>>(args...): checks as a device does (a bad configuration is the calling thread's last error), then
-// runs in the order of the stream.
+// kernel<<<config>>>(args...): checks as a device does (a bad configuration is the calling thread's
+// last error), then runs in the order of the stream.
 template <typename Kernel, typename... Args>
 void launch(const LaunchConfig& config, Kernel kernel, Args... args) {
   if (!config.valid()) {
@@ -73,22 +75,23 @@ void launch(const LaunchConfig& config, Kernel kernel, Args... args) {
     const dim3 block = config.block;
     const int64_t blocks = int64_t{grid.x} * grid.y * grid.z;
     const int64_t threads = int64_t{block.x} * block.y * block.z;
-    parallel_for(0, blocks, (kThreadsPerPiece + threads - 1) / threads, [&](int64_t begin, int64_t end) {
-      gridDim = grid;
-      blockDim = block;
-      for (int64_t index = begin; index < end; ++index) {
-        blockIdx.x = static_cast<unsigned int>(index % grid.x);
-        blockIdx.y = static_cast<unsigned int>(index / grid.x % grid.y);
-        blockIdx.z = static_cast<unsigned int>(index / grid.x / grid.y);
-        for (threadIdx.z = 0; threadIdx.z < block.z; ++threadIdx.z) {
-          for (threadIdx.y = 0; threadIdx.y < block.y; ++threadIdx.y) {
-            for (threadIdx.x = 0; threadIdx.x < block.x; ++threadIdx.x) {
-              kernel(args...);
-            }
-          }
-        }
-      }
-    });
+    parallel_for(0, blocks, (kThreadsPerPiece + threads - 1) / threads,
+                 [&](int64_t begin, int64_t end) {
+                   gridDim = grid;
+                   blockDim = block;
+                   for (int64_t index = begin; index < end; ++index) {
+                     blockIdx.x = static_cast<unsigned int>(index % grid.x);
+                     blockIdx.y = static_cast<unsigned int>(index / grid.x % grid.y);
+                     blockIdx.z = static_cast<unsigned int>(index / grid.x / grid.y);
+                     for (threadIdx.z = 0; threadIdx.z < block.z; ++threadIdx.z) {
+                       for (threadIdx.y = 0; threadIdx.y < block.y; ++threadIdx.y) {
+                         for (threadIdx.x = 0; threadIdx.x < block.x; ++threadIdx.x) {
+                           kernel(args...);
+                         }
+                       }
+                     }
+                   }
+                 });
   });
 }
 
@@ -96,6 +99,7 @@ void launch(const LaunchConfig& config, Kernel kernel, Args... args) {
 
 #define __syncthreads() ::musa::host::barrier<>()
 #define __syncwarp(...) ::musa::host::barrier<>()
-#define __shared__                                                                               \
-  static_assert(false, "the host stand-in runs the threads of a block one after the other: it " \
-                       "has no __shared__ memory");
+#define __shared__                                                                       \
+  static_assert(false,                                                                   \
+                "the host stand-in runs the threads of a block one after the other: it " \
+                "has no __shared__ memory");

@@ -46,9 +46,9 @@ GOLDENS = {
         "bool b = t.is_privateuseone() && x == kPrivateUse1;",
     ),
     "includes": (
-        '#include <ATen/native/cuda/Loops.cuh>\n#include <ATen/cuda/CUDAContext.h>\n#include "kernels/ported/Mine.cuh"\n'
+        '#include <ATen/native/cuda/Loops.cuh>\n#include <ATen/cuda/CUDAContext.h>\n#include "mine/Mine.cuh"\n'
         "#include <cuda_fp16.h>\n#include <ATen/native/Lerp.h>\n",
-        '#include <ATen/native/musa/Loops.muh>\n#include <ATen/musa/MUSAContext.h>\n#include "kernels/ported/Mine.muh"\n'
+        '#include <ATen/native/musa/Loops.muh>\n#include <ATen/musa/MUSAContext.h>\n#include "mine/Mine.muh"\n'
         "#include <musa_fp16.h>\n#include <ATen/native/Lerp.h>\n",
     ),
     "stubs": (
@@ -210,8 +210,6 @@ def test_command_line(tmp_path: Path) -> None:
     done = subprocess.run([*command, tmp_path / "a.cu", "--out", tmp_path / "b.mu"], cwd=ROOT, capture_output=True)
     assert done.returncode == 0 and (tmp_path / "b.mu").read_text() == "musaStream_t s;\n"
     (tmp_path / "a.cu").write_text("cudaNope();\n")
-    done = subprocess.run(
-        [*command, tmp_path, "--out", tmp_path / "out"], cwd=ROOT, capture_output=True, text=True
-    )
+    done = subprocess.run([*command, tmp_path, "--out", tmp_path / "out"], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 1
     assert done.stderr.startswith(f"{tmp_path}/a.cu:1:1: error: 'cudaNope' has no MUSA counterpart")

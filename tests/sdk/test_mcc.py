@@ -37,8 +37,7 @@ GOLDENS = {
     ),
     "nested parentheses": (
         "k<<<dim3((n + 3) / 4, f(a, b)), c[i], 0, g()>>>(h(1), {2});",
-        config("dim3((n + 3) / 4, f(a, b)), c[i], 0, g()")
-        + ", [=](auto... mcc_args) { k(mcc_args...); }, h(1), {2});",
+        config("dim3((n + 3) / 4, f(a, b)), c[i], 0, g()") + ", [=](auto... mcc_args) { k(mcc_args...); }, h(1), {2});",
     ),
     "after return and in a lambda": (
         "return k<<<1, 1>>>(p);\nauto f = [&] { ::k<<<1, 1>>>(p); };",
@@ -62,7 +61,9 @@ def test_golden(source: str, expected: str) -> None:
 
 
 def test_lines_keep_their_numbers() -> None:
-    source = "int before;\nkernel<float,\n       4>\n    <<<grid,\n       block>>>(\n        a,\n        b);\nint after;\n"
+    source = (
+        "int before;\nkernel<float,\n       4>\n    <<<grid,\n       block>>>(\n        a,\n        b);\nint after;\n"
+    )
     result = rewrite_launches(source, "k.mu")
     assert result.count("\n") == source.count("\n")
     assert result.splitlines()[7] == "int after;"
@@ -123,7 +124,9 @@ def compile_only(source: str, tmp_path: Path) -> subprocess.CompletedProcess[str
 
 @needs_compiler
 def test_a_compiler_error_names_the_line_of_the_mu(tmp_path: Path) -> None:
-    done = compile_only("__global__ void k(int* p) {\n  p[threadIdx.x] = 1;\n}\n\nvoid f() {\n  k<<<1, 1>>>(oops);\n}\n", tmp_path)
+    done = compile_only(
+        "__global__ void k(int* p) {\n  p[threadIdx.x] = 1;\n}\n\nvoid f() {\n  k<<<1, 1>>>(oops);\n}\n", tmp_path
+    )
     assert done.returncode != 0
     assert f"{tmp_path}/k.mu:6:" in done.stderr and "oops" in done.stderr
 

@@ -3,8 +3,9 @@
 import sys
 from pathlib import Path
 
+# mcc is run from its folder, not installed.
 sys.path.insert(0, str(Path(__file__).parent))
 
-from driver import main  # noqa: E402 (the folder is on the path only now: mcc is run, not installed)
+from driver import main
 
 sys.exit(main(sys.argv[1:]))

@@ -18,32 +18,32 @@ namespace {
 
 using c10::ScalarType;
 
-// Pairs of these types are compiled one by one. Every other type is defined by its conversion from and to one of them
-// (Half(double) is Half(float(double)) in c10), so it takes two steps through a block that stays in the cache: a
-// dozen extra loops instead of hundreds.
-#define FORALL_CORE_TYPES(_)        \
-  _(uint8_t, Byte)                  \
-  _(int8_t, Char)                   \
-  _(int16_t, Short)                 \
-  _(int32_t, Int)                   \
-  _(int64_t, Long)                  \
-  _(uint16_t, UInt16)               \
-  _(uint32_t, UInt32)               \
-  _(uint64_t, UInt64)               \
-  _(bool, Bool)                     \
-  _(float, Float)                   \
-  _(double, Double)                 \
+// Pairs of these types are compiled one by one. Every other type is defined by its conversion from
+// and to one of them (Half(double) is Half(float(double)) in c10), so it takes two steps through a
+// block that stays in the cache: a dozen extra loops instead of hundreds.
+#define FORALL_CORE_TYPES(_)           \
+  _(uint8_t, Byte)                     \
+  _(int8_t, Char)                      \
+  _(int16_t, Short)                    \
+  _(int32_t, Int)                      \
+  _(int64_t, Long)                     \
+  _(uint16_t, UInt16)                  \
+  _(uint32_t, UInt32)                  \
+  _(uint64_t, UInt64)                  \
+  _(bool, Bool)                        \
+  _(float, Float)                      \
+  _(double, Double)                    \
   _(c10::complex<float>, ComplexFloat) \
   _(c10::complex<double>, ComplexDouble)
 
 // type, ScalarType, the core type it goes through
-#define FORALL_STEPPING_TYPES(_)                                       \
-  _(c10::Half, Half, float, Float)                                     \
-  _(c10::BFloat16, BFloat16, float, Float)                             \
-  _(c10::Float8_e5m2, Float8_e5m2, float, Float)                       \
-  _(c10::Float8_e4m3fn, Float8_e4m3fn, float, Float)                   \
-  _(c10::Float8_e5m2fnuz, Float8_e5m2fnuz, float, Float)               \
-  _(c10::Float8_e4m3fnuz, Float8_e4m3fnuz, float, Float)               \
+#define FORALL_STEPPING_TYPES(_)                         \
+  _(c10::Half, Half, float, Float)                       \
+  _(c10::BFloat16, BFloat16, float, Float)               \
+  _(c10::Float8_e5m2, Float8_e5m2, float, Float)         \
+  _(c10::Float8_e4m3fn, Float8_e4m3fn, float, Float)     \
+  _(c10::Float8_e5m2fnuz, Float8_e5m2fnuz, float, Float) \
+  _(c10::Float8_e4m3fnuz, Float8_e4m3fnuz, float, Float) \
   _(c10::complex<c10::Half>, ComplexHalf, c10::complex<float>, ComplexFloat)
 
 template <typename To, typename From>
@@ -77,8 +77,8 @@ void run_from(ScalarType from, char* out, int64_t out_stride, const char* in, in
     return run_from_bool<To>(out, out_stride, in, in_stride, n);
   }
   switch (from) {
-#define CASE(type, name)   \
-  case ScalarType::name:   \
+#define CASE(type, name) \
+  case ScalarType::name: \
     return run<To, type>(out, out_stride, in, in_stride, n);
     FORALL_CORE_TYPES(CASE)
 #undef CASE
@@ -90,8 +90,8 @@ void run_from(ScalarType from, char* out, int64_t out_stride, const char* in, in
 void run_core(ScalarType to, ScalarType from, char* out, int64_t out_stride, const char* in,
               int64_t in_stride, int64_t n) {
   switch (to) {
-#define CASE(type, name)   \
-  case ScalarType::name:   \
+#define CASE(type, name) \
+  case ScalarType::name: \
     return run_from<type>(from, out, out_stride, in, in_stride, n);
     FORALL_CORE_TYPES(CASE)
 #undef CASE
@@ -146,19 +146,26 @@ void copy_same(char* out, int64_t out_stride, const char* in, int64_t in_stride,
   }
 }
 
-void run_same(size_t size, char* out, int64_t out_stride, const char* in, int64_t in_stride, int64_t n) {
+void run_same(size_t size, char* out, int64_t out_stride, const char* in, int64_t in_stride,
+              int64_t n) {
   const auto step = static_cast<int64_t>(size);
   if (out_stride == step && in_stride == step) {
     std::memmove(out, in, static_cast<size_t>(n) * size);
     return;
   }
   switch (size) {
-    case 1: return copy_same<char[1]>(out, out_stride, in, in_stride, n);
-    case 2: return copy_same<char[2]>(out, out_stride, in, in_stride, n);
-    case 4: return copy_same<char[4]>(out, out_stride, in, in_stride, n);
-    case 8: return copy_same<char[8]>(out, out_stride, in, in_stride, n);
-    case 16: return copy_same<char[16]>(out, out_stride, in, in_stride, n);
-    default: TORCH_INTERNAL_ASSERT(false, "element size ", size);
+    case 1:
+      return copy_same<char[1]>(out, out_stride, in, in_stride, n);
+    case 2:
+      return copy_same<char[2]>(out, out_stride, in, in_stride, n);
+    case 4:
+      return copy_same<char[4]>(out, out_stride, in, in_stride, n);
+    case 8:
+      return copy_same<char[8]>(out, out_stride, in, in_stride, n);
+    case 16:
+      return copy_same<char[16]>(out, out_stride, in, in_stride, n);
+    default:
+      TORCH_INTERNAL_ASSERT(false, "element size ", size);
   }
 }
 

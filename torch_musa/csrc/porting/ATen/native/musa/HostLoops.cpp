@@ -34,12 +34,13 @@ struct Operand {
   bool is_output;
 };
 
-// Everything a launch needs once the iterator is gone: work runs in stream order, after the op has returned.
+// Everything a launch needs once the iterator is gone: work runs in stream order, after the op has
+// returned.
 struct Launch {
   InnerLoop loop;
   c10::SmallVector<Operand, 4> operands;
-  c10::SmallVector<int64_t, 8> shape;            // innermost first, at least one dimension
-  c10::SmallVector<int64_t, 32> strides;         // [dimension][operand], in bytes
+  c10::SmallVector<int64_t, 8> shape;     // innermost first, at least one dimension
+  c10::SmallVector<int64_t, 32> strides;  // [dimension][operand], in bytes
   std::array<std::array<char, kMaxElementSize>, kMaxOperands> scalars{};
   int64_t numel = 0;
   bool casts = false;
@@ -95,8 +96,8 @@ struct Launch {
     }
   }
 
-  // One row, block by block: inputs of another dtype are cast into buffers, the loop runs on those, and outputs are
-  // cast out of theirs. Operands whose dtype fits are used where they lie.
+  // One row, block by block: inputs of another dtype are cast into buffers, the loop runs on those,
+  // and outputs are cast out of theirs. Operands whose dtype fits are used where they lie.
   void run_casting(char* const* row, int64_t n) const {
     alignas(64) char buffers[kMaxOperands][kCastBlock * kMaxElementSize];
     const size_t count = operands.size();
@@ -115,7 +116,8 @@ struct Launch {
         data[i] = buffers[i];
         steps[i] = operand.seen_size;
         if (!operand.is_output) {
-          cast_run(operand.seen, buffers[i], operand.seen_size, operand.held, held, strides[i], block);
+          cast_run(operand.seen, buffers[i], operand.seen_size, operand.held, held, strides[i],
+                   block);
         }
       }
       loop(data.data(), steps.data(), block);
@@ -170,10 +172,11 @@ void launch(TensorIteratorBase& iter, c10::ArrayRef<ScalarType> types, CpuScalar
                   operand.held, " and ", operand.seen, " on musa");
     }
     if (is_scalar(i)) {
-      // The host's memory may change once the op has returned, so its value travels with the launch. Its strides are
-      // zero already.
+      // The host's memory may change once the op has returned, so its value travels with the
+      // launch. Its strides are zero already.
       char* value = work->scalars[i].data();
-      cast_run(operand.seen, value, operand.seen_size, operand.held, operand.data, operand.held_size, 1);
+      cast_run(operand.seen, value, operand.seen_size, operand.held, operand.data,
+               operand.held_size, 1);
       operand.data = value;
       operand.held = operand.seen;
     } else {
