@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from opgen.testing.build import Build, Domain
+from opgen.testing.rules import one_of
 from opgen.testing.tensors import FLOATING, Numbers, broadcastable
 
 _SMALL = Numbers(-2, 2)
@@ -77,7 +78,7 @@ def _square(build: Build) -> torch.Tensor:
 def _prepare_square(build: Build) -> dict[str, Any]:
     matrix = _square(build)
     name = build.op.inputs[0].name
-    return {name: build.lay_out(matrix)}
+    return {name: build.lay_out(matrix), "pivot": True}
 
 
 def _prepare_definite(build: Build) -> dict[str, Any]:
@@ -89,6 +90,11 @@ def _prepare_solve(build: Build) -> dict[str, Any]:
     matrix = _square(build)
     rows = (*matrix.shape[:-1], build.pick(1, 2, 3))
     return {"A": build.lay_out(matrix), "B": build.tensor(rows), "left": True, "self": build.lay_out(matrix)}
+
+
+def _prepare_symmetric(build: Build) -> dict[str, Any]:
+    matrix = _square(build)
+    return {"A": build.lay_out(matrix + matrix.mH), "UPLO": build.pick("L", "U"), "compute_v": True}
 
 
 _PRODUCT = Domain(prepare=_prepare_product, numbers=_SMALL, accumulates=True)
@@ -103,6 +109,14 @@ TABLE = {
     "linalg_inv_ex _linalg_det _linalg_slogdet linalg_lu_factor_ex": Domain(
         prepare=_prepare_square, dtypes=_DECOMPOSED, accumulates=True
     ),
+    "linalg_qr _linalg_svd": Domain(
+        ranks=(2, 4),
+        least_size=1,
+        dtypes=_DECOMPOSED,
+        accumulates=True,
+        arguments={"mode": one_of("reduced", "complete")},
+    ),
+    "_linalg_eigh": Domain(prepare=_prepare_symmetric, dtypes=_DECOMPOSED, accumulates=True),
     "cholesky linalg_cholesky_ex cholesky_inverse": Domain(
         prepare=_prepare_definite, dtypes=_DECOMPOSED, accumulates=True
     ),

@@ -343,7 +343,11 @@ def _prepare_glu(build: Build) -> Arguments:
     half = list(build.shape)
     whole = list(build.shape)
     whole[dim] *= 2
-    return {"self": build.tensor(whole), "grad_output": build.tensor(half), "dim": dim}
+    made: Arguments = {name: build.tensor(half) for name in ("glu", "grad_output", "grad_glu", "dgrad_glu")}
+    made.update({name: build.tensor(whole) for name in ("self", "x", "dx", "grad_x")})
+    if build.op.base == "glu_jvp":
+        made["glu"] = build.lay_out(aten.glu(made["x"].value, dim))
+    return {**made, "dim": dim}
 
 
 # attention, optimizers
@@ -449,7 +453,7 @@ TABLE = {
     "im2col col2im": _layer(_prepare_fold),
     "grid_sampler_2d grid_sampler_3d grid_sampler_2d_backward grid_sampler_3d_backward": _layer(_prepare_grid),
     "nll_loss_forward nll_loss2d_forward nll_loss_backward nll_loss2d_backward": _layer(_prepare_nll),
-    "glu glu_backward": _layer(_prepare_glu, ranks=(1, 3)),
+    "glu glu_backward glu_jvp glu_backward_jvp": _layer(_prepare_glu, ranks=(1, 3)),
     "channel_shuffle pixel_shuffle": _layer(
         lambda b: {"self": b.tensor((2, 4, 3, 3)), "groups": 2, "upscale_factor": 2}
     ),

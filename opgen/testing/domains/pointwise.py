@@ -82,7 +82,9 @@ _DIVISION = Domain(numbers=_PLAIN, arguments={"other": _divisor})
 
 TABLE = {
     # the functions' poles and branch cuts lie among the specials, where libraries disagree about the sign of zero
-    "digamma lgamma polygamma mvlgamma igamma igammac special_zeta": Domain(numbers=Numbers(0.5, 8), accumulates=True),
+    "digamma lgamma polygamma mvlgamma igamma igammac special_zeta": Domain(
+        numbers=Numbers(0.5, 8), accumulates=True, promotes=False
+    ),
     "erfinv special_erfinv": Domain(numbers=Numbers(-0.9375, 0.9375)),
     "logit special_logit": Domain(numbers=Numbers(0.0625, 0.9375), arguments={"eps": one_of(None, 0.1)}),
     # recurrences of n steps
@@ -135,6 +137,7 @@ TABLE = {
     "gelu_backward silu_backward mish_backward hardswish_backward hardsigmoid_backward logit_backward "
     "softplus_backward threshold_backward leaky_relu_backward softshrink_backward hardshrink_backward": Domain(
         pointwise=True,
+        promotes=False,
         arguments={
             "beta": one_of(1.0, 2.0),
             "threshold": one_of(20.0, 1.0),
@@ -175,7 +178,8 @@ TABLE = {
         accumulates=True,
     ),
     "polar complex": Domain(dtypes=(torch.float32, torch.float64)),
-    "copysign heaviside nextafter": Domain(numbers=_PLAIN, pointwise=True),
+    "copysign heaviside": Domain(numbers=_PLAIN, pointwise=True),
+    "nextafter": Domain(numbers=_PLAIN, promotes=False),
     "isin": Domain(numbers=Numbers(-2, 2, whole=True), pointwise=True),
     "ldexp": Domain(numbers=Numbers()),
     "round": Domain(numbers=Numbers(special=True), arguments={"decimals": one_of(0, 1, 2, -1)}),

@@ -71,6 +71,8 @@ def _correction(build: Build, argument: Argument) -> Any:
 
 
 def _sum_dtype(build: Build, argument: Argument) -> Any:
+    if build.op.inplace and not build.maybe(6):
+        return None if build.dtype.is_floating_point or build.dtype.is_complex else build.dtype
     options = [None, torch.float64, torch.float32]
     if build.dtype.is_complex:
         options = [None, build.dtype]
