@@ -113,5 +113,9 @@ def test_what_cannot_be_classified_is_reported_and_the_rest_is_listed(tmp_path: 
     assert f"{path}:1:9: error:" in result.stderr
 
 
-def test_no_entries_give_an_empty_list(tmp_path: Path) -> None:
-    assert listed(tmp_path, "[]\n") == []
+def test_no_entries_give_an_empty_list_and_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "ops.yaml"
+    path.write_text("[]\n")
+    result = run(path, "--format", "json")
+    assert (result.exit_code, json.loads(result.stdout)) == (1, [])
+    assert "error:" in result.stderr
