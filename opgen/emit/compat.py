@@ -33,6 +33,9 @@ GENERIC_KEY = DispatchKey.CompositeExplicitAutogradNonFunctional
 """The one key for which torchgen prints structured classes that guard any device and allocate with at::empty."""
 
 
+_RANDOM = "nondeterministic_seeded"
+
+
 class SchemaError(ValueError):
     """Text that torchgen does not accept."""
 
@@ -105,21 +108,30 @@ def with_meta(out: NativeFunction, inherits: str | None, precomputed: object) ->
 
 def new_function(spec: OpSpec, valid_tags: Iterable[str]) -> NativeFunction:
     """The function that a schema of our own defines. Raises SchemaError."""
-    tags = set(valid_tags)
+    known = set(valid_tags)
+    tags = [tag for tag in spec.tags if tag in known]
+    try:
+        return _new_function(spec, tags, known)
+    except Exception as error:  # as above
+        fault = SchemaError(
+            _explain(error), "the format is `namespace::name.overload(Tensor self, int dim=0) -> Tensor`"
+        )
+    # Whether an operator is random is torchgen's judgement, and not every release says so when the tag is missing.
+    try:
+        _new_function(spec, [*tags, _RANDOM], known)
+    except Exception:
+        raise fault from None
+    raise SchemaError(f"'{spec.name}' is random and lacks the tag {_RANDOM}", f"add `tags: {_RANDOM}`")
+
+
+def _new_function(spec: OpSpec, tags: list[str], known: set[str]) -> NativeFunction:
     item: dict[str, object] = {
         "func": f"{spec.namespace}::{spec.schema}",
         # torchgen wants a dispatch table with a key it knows; which one does not reach the function.
         "dispatch": {"CPU": "kernel"},
-        "tags": [tag for tag in spec.tags if tag in tags],
+        "tags": tags,
     }
-    try:
-        function, _ = NativeFunction.from_yaml(item, Location(spec.location.path, spec.location.line), tags)
-    except Exception as error:  # as above
-        message = _explain(error)
-        hint = "the format is `namespace::name.overload(Tensor self, int dim=0) -> Tensor`"
-        if "nondeterministic_seeded" in message:
-            hint = "add `tags: nondeterministic_seeded`"
-        raise SchemaError(message, hint) from None
+    function, _ = NativeFunction.from_yaml(item, Location(spec.location.path, spec.location.line), known)
     return function
 
 

@@ -177,7 +177,7 @@ FAULTS = {
     ),
     "new random operator without its tag": (
         "- func: musa::noise(Tensor q, *, Generator? g=None) -> Tensor\n  dispatch: {PrivateUse1: K}",
-        "ops.yaml:1:9: error: not a schema: nondeterministic_seeded tag missing for noise\n"
+        "ops.yaml:1:9: error: not a schema: 'noise' is random and lacks the tag nondeterministic_seeded\n"
         "    add `tags: nondeterministic_seeded`",
     ),
     "fallback of a new operator": (
