@@ -3,11 +3,19 @@
 // PyTorch hands over an iterator whose indexed operand has stride 0 in the indexed dimensions, and
 // the sizes and strides (in bytes) that those had: the indices' values, times these strides, are
 // what is missing from its offset.
-#include <ATen/Dispatch.h>
+#include <ATen/Context.h>
 #include <ATen/Dispatch_v2.h>
+#include <ATen/ExpandUtils.h>
 #include <ATen/cuda/Atomic.cuh>
 #include <ATen/native/IndexKernel.h>
+#include <ATen/native/IndexingUtils.h>
+#include <ATen/native/TensorAdvancedIndexing.h>
 #include <ATen/native/TensorIterator.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/sort.h>
+
+#include <tuple>
+#include <vector>
 
 #include "kernels/ported/EachElement.cuh"
 #include "kernels/ported/KernelCheck.cuh"
@@ -99,12 +107,7 @@ void index_kernel(TensorIteratorBase& iter, IntArrayRef sizes, IntArrayRef strid
   move_indexed(iter, describe(iter, sizes, strides, /*indexed=*/1));
 }
 
-void index_put_kernel(TensorIterator& iter, IntArrayRef sizes, IntArrayRef strides,
-                      bool accumulate) {
-  const Indexing indexing = describe(iter, sizes, strides, /*indexed=*/0);
-  if (!accumulate) {
-    return move_indexed(iter, indexing);
-  }
+void add_indexed(TensorIteratorBase& iter, const Indexing& indexing) {
   AT_DISPATCH_V2(iter.dtype(), "index_put_cuda", AT_WRAP([&] {
                    for_each_index(iter.device(0), iter.numel(), [indexing] GPU_LAMBDA(int64_t i) {
                      char* out;
@@ -117,9 +120,136 @@ void index_put_kernel(TensorIterator& iter, IntArrayRef sizes, IntArrayRef strid
                  AT_EXPAND(AT_ALL_TYPES_AND_COMPLEX), kBool, kHalf, kBFloat16, kComplexHalf);
 }
 
+void index_put_kernel(TensorIterator& iter, IntArrayRef sizes, IntArrayRef strides,
+                      bool accumulate) {
+  const Indexing indexing = describe(iter, sizes, strides, /*indexed=*/0);
+  if (accumulate) {
+    add_indexed(iter, indexing);
+  } else {
+    move_indexed(iter, indexing);
+  }
+}
+
+// ---- in a fixed order
+// -------------------------------------------------------------------------------------------- For
+// torch.use_deterministic_algorithms: several values may go to one element, and their order decides
+// what the sum rounds to, or which value stays. Sorted by target, stably, the values of one element
+// stand side by side in the order of the iteration, and one thread takes them all.
+
+void put_in_order(TensorIteratorBase& iter, const Indexing& indexing, bool accumulate) {
+  const int64_t count = iter.numel();
+  const auto options = TensorOptions().dtype(kLong).device(iter.device(0));
+  const Tensor targets = at::empty({count}, options);
+  const Tensor sources = at::empty({count}, options);
+  auto* target = targets.mutable_data_ptr<int64_t>();
+  auto* source = sources.mutable_data_ptr<int64_t>();
+  char* out = indexing.data[0];
+  char* in = indexing.data[1];
+  for_each_index(iter.device(0), count, [=] GPU_LAMBDA(int64_t i) {
+    char* to;
+    char* from;
+    indexing.locate(i, to, from);
+    target[i] = to - out;
+    source[i] = from - in;
+  });
+  const auto [sorted, order] = at::sort(targets, /*stable=*/std::optional<bool>(true), /*dim=*/0);
+  const auto* to = sorted.const_data_ptr<int64_t>();
+  const auto* which = order.const_data_ptr<int64_t>();
+  if (!accumulate) {
+    dispatch_word(iter.element_size(0), [&](auto word) {
+      using word_t = decltype(word);
+      for_each_index(iter.device(0), count, [=] GPU_LAMBDA(int64_t i) {
+        if (i + 1 == count || to[i + 1] != to[i]) {
+          *reinterpret_cast<word_t*>(out + to[i]) =
+              *reinterpret_cast<const word_t*>(in + source[which[i]]);
+        }
+      });
+    });
+    return;
+  }
+  AT_DISPATCH_V2(iter.dtype(), "index_put_cuda", AT_WRAP([&] {
+                   for_each_index(iter.device(0), count, [=] GPU_LAMBDA(int64_t i) {
+                     if (i > 0 && to[i - 1] == to[i]) {
+                       return;
+                     }
+                     auto* element = reinterpret_cast<scalar_t*>(out + to[i]);
+                     for (int64_t j = i; j < count && to[j] == to[i]; ++j) {
+                       *element += *reinterpret_cast<const scalar_t*>(in + source[which[j]]);
+                     }
+                   });
+                 }),
+                 AT_EXPAND(AT_ALL_TYPES_AND_COMPLEX), kBool, kHalf, kBFloat16, kComplexHalf);
+}
+
+// The stub's name is upstream's; it gets the tensors before they are made into an iterator, so that
+// is done here as upstream does it for index_put_stub.
+void index_put_with_sort_kernel(Tensor& self, const c10::List<std::optional<Tensor>>& given,
+                                const Tensor& value, bool accumulate, bool /*unsafe*/) {
+  std::vector<Tensor> indices = expandTensors(self, given);
+  indices = expand_outplace(indices);
+  indices.resize(self.dim());
+  Tensor target = self;
+  if (!hasContiguousSubspace(indices)) {
+    std::tie(target, indices) = transposeToFront(target, indices);
+  }
+  std::vector<int64_t> shape;
+  std::vector<int64_t> strides;
+  std::vector<int64_t> indexed_sizes;
+  std::vector<int64_t> indexed_strides;
+  IntArrayRef index_shape;
+  int64_t dims_after = 0;
+  for (int64_t dim = 0; dim < target.dim(); ++dim) {
+    if (!indices[dim].defined()) {
+      shape.push_back(target.size(dim));
+      strides.push_back(target.stride(dim));
+      dims_after += indexed_sizes.empty() ? 0 : 1;
+      continue;
+    }
+    if (indexed_sizes.empty()) {
+      // The dimensions of the indices stand where the first indexed dimension was.
+      index_shape = indices[dim].sizes();
+      shape.insert(shape.end(), index_shape.begin(), index_shape.end());
+      strides.insert(strides.end(), index_shape.size(), 0);
+    }
+    TORCH_CHECK_INDEX(target.size(dim) != 0 || indices[dim].numel() == 0,
+                      "index is out of bounds for dimension with size 0");
+    indexed_sizes.push_back(target.size(dim));
+    indexed_strides.push_back(target.stride(dim) * static_cast<int64_t>(target.element_size()));
+  }
+  TORCH_CHECK(is_expandable_to(value.sizes(), shape), "shape mismatch: value tensor of shape ",
+              value.sizes(), " cannot be broadcast to indexing result of shape ",
+              IntArrayRef(shape));
+  TORCH_CHECK(value.scalar_type() == self.scalar_type(),
+              "Index put requires the source and destination dtypes match, got ",
+              self.scalar_type(), " for the destination and ", value.scalar_type(),
+              " for the source.");
+  TensorIteratorConfig config;
+  config.set_check_mem_overlap(false).resize_outputs(false).check_all_same_dtype(false);
+  config.add_owned_output(target.as_strided(shape, strides));
+  config.add_owned_const_input(value);
+  for (const Tensor& index : indices) {
+    if (index.defined()) {
+      std::vector<int64_t> aligned(index_shape.begin(), index_shape.end());
+      aligned.insert(aligned.end(), dims_after, 1);
+      config.add_owned_const_input(index.to(self.device(), kLong).reshape(aligned));
+    }
+  }
+  auto iter = config.build();
+  if (iter.numel() == 0) {
+    return;
+  }
+  const Indexing indexing = describe(iter, indexed_sizes, indexed_strides, /*indexed=*/0);
+  if (globalContext().deterministicAlgorithms()) {
+    put_in_order(iter, indexing, accumulate);
+  } else {
+    add_indexed(iter, indexing);
+  }
+}
+
 }  // namespace
 
 REGISTER_DISPATCH(index_stub, &index_kernel)
 REGISTER_DISPATCH(index_put_stub, &index_put_kernel)
+REGISTER_DISPATCH(index_put_with_sort_stub, &index_put_with_sort_kernel)
 
 }  // namespace at::native

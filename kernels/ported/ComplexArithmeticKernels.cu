@@ -45,14 +45,14 @@ void ne_kernel(TensorIteratorBase& iter) {
 }
 
 void fill_kernel(TensorIteratorBase& iter, const Scalar& value) {
-  AT_DISPATCH_COMPLEX_TYPES(at::toOpMathType(iter.dtype()), "fill_cuda", [&] {
+  AT_DISPATCH_COMPLEX_TYPES(opmath_dtype(iter.dtype()), "fill_cuda", [&] {
     const auto v = value.to<scalar_t>();
     gpu_kernel(iter, [v] GPU_LAMBDA() -> scalar_t { return v; });
   });
 }
 
 void where_kernel(TensorIteratorBase& iter) {
-  AT_DISPATCH_COMPLEX_TYPES(at::toOpMathType(iter.dtype()), "where_cuda", [&] {
+  AT_DISPATCH_COMPLEX_TYPES(opmath_dtype(iter.dtype()), "where_cuda", [&] {
     // Operands that are CPU scalars leave the iterator and travel in the functor.
     const bool self_scalar = iter.is_cpu_scalar(2);
     const bool other_scalar = iter.is_cpu_scalar(3);

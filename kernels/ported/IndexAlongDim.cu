@@ -105,7 +105,8 @@ __host__ __device__ inline scalar_t scaled(scalar_t value, factor_t factor) {
 
 // As index_copy, adding alpha * source. Several sources may go to one slice, so the additions are
 // atomic.
-void index_add_kernel(TensorIterator& iter, int64_t size, int64_t stride, const Scalar& alpha) {
+void index_add_kernel(TensorIterator& iter, int64_t dim, int64_t size, int64_t stride,
+                      const Scalar& alpha, bool is_vector) {
   if (iter.numel() == 0) {
     return;
   }
@@ -121,7 +122,11 @@ void index_add_kernel(TensorIterator& iter, int64_t size, int64_t stride, const 
           const auto at = offsets.get(static_cast<uint32_t>(i));
           const int64_t slice = int_index ? *reinterpret_cast<const int32_t*>(index + at[1])
                                           : *reinterpret_cast<const int64_t*>(index + at[1]);
-          KERNEL_CHECK_INDEX(slice >= 0 && slice < size, "index out of range in self");
+          const bool inside = slice >= 0 && slice < size;
+          // The CPU's messages, and its kinds of error.
+          KERNEL_CHECK_INDEX(inside || !is_vector, "index out of range in self");
+          KERNEL_CHECK(inside, "index ", slice, " is out of bounds for dimension ", dim,
+                       " with size ", size);
           const auto value = *reinterpret_cast<const scalar_t*>(source + at[2]);
           gpuAtomicAddNoReturn(reinterpret_cast<scalar_t*>(self + at[0]) + slice * stride,
                                scaled(value, factor));
@@ -271,7 +276,8 @@ TORCH_IMPL_FUNC(MusaIndexAdd)
                   .add_const_input(broadcast)
                   .add_const_input(values)
                   .build();
-  native::index_add_kernel(iter, target.size(dim), target.stride(dim), alpha);
+  native::index_add_kernel(iter, dim, target.size(dim), target.stride(dim), alpha,
+                           /*is_vector=*/out.dim() <= 1);
 }
 
 }  // namespace at::musa

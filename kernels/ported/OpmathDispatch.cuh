@@ -2,17 +2,30 @@
 #pragma once
 
 #include <ATen/Dispatch.h>
-#include <ATen/OpMathType.h>
 #include <ATen/native/TensorIterator.h>
 
 namespace at::native {
 
-/// The dtype that values of an iterator are computed in: float for Half and BFloat16,
-/// complex<float> for complex<Half>, else the common dtype itself. A functor of that type serves
-/// the narrow dtypes through gpu_kernel's casts on load and store: the same rounding, and half the
-/// functors to compile.
+/// The dtype that values of `dtype` are computed in: float for Half and BFloat16, complex<float>
+/// for complex<Half>, else itself. (at::toOpMathType knows no answer for the barebones unsigned
+/// types.)
+inline ScalarType opmath_dtype(ScalarType dtype) {
+  switch (dtype) {
+    case kHalf:
+    case kBFloat16:
+      return kFloat;
+    case kComplexHalf:
+      return kComplexFloat;
+    default:
+      return dtype;
+  }
+}
+
+/// The dtype that an iterator's common dtype computes in. A functor of that type serves the narrow
+/// dtypes through gpu_kernel's casts on load and store: the same rounding, and half the functors to
+/// compile.
 inline ScalarType opmath_dtype(const TensorIteratorBase& iter) {
-  return at::toOpMathType(iter.common_dtype());
+  return opmath_dtype(iter.common_dtype());
 }
 
 }  // namespace at::native

@@ -18,7 +18,7 @@ Tensor& RandpermGeneratorOut(int64_t n, std::optional<Generator> generator, Tens
     return out;
   }
   const Tensor keys = at::empty({n}, out.options().dtype(kLong)).random_(generator);
-  out.copy_(std::get<1>(at::sort(keys, /*stable=*/true)));
+  out.copy_(std::get<1>(at::sort(keys, /*stable=*/std::optional<bool>(true), /*dim=*/0)));
   return out;
 }
 

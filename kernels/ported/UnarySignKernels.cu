@@ -39,22 +39,23 @@ void sgn_kernel(TensorIteratorBase& iter) {
 }
 
 void signbit_kernel(TensorIteratorBase& iter) {
-  // The input's own dtype: casting -0.0 or a NaN to another width keeps its sign, but integers have
-  // a rule of their own.
-  const ScalarType dtype = at::toOpMathType(iter.input_dtype());
-  if (isIntegralType(dtype, /*includeBool=*/false)) {
+  const ScalarType dtype = opmath_dtype(iter.input_dtype());
+  if (isIntegralType(dtype, /*includeBool=*/true) && !isSignedType(dtype)) {
+    // Nothing below zero there; what the bytes are cast to does not matter.
+    gpu_kernel(iter, [] GPU_LAMBDA(uint8_t) -> bool { return false; });
+  } else if (isIntegralType(dtype, /*includeBool=*/false)) {
     AT_DISPATCH_INTEGRAL_TYPES(dtype, "signbit_cuda", [&] {
       gpu_kernel(iter, [] GPU_LAMBDA(scalar_t x) -> bool { return x < scalar_t(0); });
     });
-    return;
+  } else {
+    AT_DISPATCH_FLOATING_TYPES(dtype, "signbit_cuda", [&] {
+      gpu_kernel(iter, [] GPU_LAMBDA(scalar_t x) -> bool { return std::signbit(x); });
+    });
   }
-  AT_DISPATCH_FLOATING_TYPES(dtype, "signbit_cuda", [&] {
-    gpu_kernel(iter, [] GPU_LAMBDA(scalar_t x) -> bool { return std::signbit(x); });
-  });
 }
 
 void isposinf_kernel(TensorIteratorBase& iter) {
-  AT_DISPATCH_FLOATING_TYPES(at::toOpMathType(iter.input_dtype()), "isposinf_cuda", [&] {
+  AT_DISPATCH_FLOATING_TYPES(opmath_dtype(iter.input_dtype()), "isposinf_cuda", [&] {
     gpu_kernel(iter, [] GPU_LAMBDA(scalar_t x) -> bool {
       return x == std::numeric_limits<scalar_t>::infinity();
     });
@@ -62,7 +63,7 @@ void isposinf_kernel(TensorIteratorBase& iter) {
 }
 
 void isneginf_kernel(TensorIteratorBase& iter) {
-  AT_DISPATCH_FLOATING_TYPES(at::toOpMathType(iter.input_dtype()), "isneginf_cuda", [&] {
+  AT_DISPATCH_FLOATING_TYPES(opmath_dtype(iter.input_dtype()), "isneginf_cuda", [&] {
     gpu_kernel(iter, [] GPU_LAMBDA(scalar_t x) -> bool {
       return x == -std::numeric_limits<scalar_t>::infinity();
     });

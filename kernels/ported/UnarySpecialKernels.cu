@@ -71,7 +71,7 @@ void sinc_kernel(TensorIteratorBase& iter) {
 
 // x counts the samples of the window.
 void kaiser_window_kernel(TensorIteratorBase& iter, int64_t window_length, double beta) {
-  AT_DISPATCH_FLOATING_TYPES(at::toOpMathType(iter.dtype()), "kaiser_window_cuda", [&] {
+  AT_DISPATCH_FLOATING_TYPES(opmath_dtype(iter.dtype()), "kaiser_window_cuda", [&] {
     const auto middle = static_cast<scalar_t>((window_length - 1) / 2.0);
     const auto shape = static_cast<scalar_t>(beta);
     const scalar_t scale = 1 / calc_i0(shape);
