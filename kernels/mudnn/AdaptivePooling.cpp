@@ -4,7 +4,6 @@
 #include <torch_musa/ops/adaptive_max_pool2d_backward_native.h>
 #include <torch_musa/ops/adaptive_max_pool2d_native.h>
 
-#include <ATen/native/Resize.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 
@@ -35,10 +34,14 @@ DimVector PooledSizes(const Tensor& self, IntArrayRef output_size) {
                 "dimensions, but input has sizes ",
                 self.sizes(), " with dimension ", d, " being empty");
   }
-  CheckFloatingType(self.scalar_type(), "adaptive_avg_pool2d");
+  if (self.numel() != 0) CheckFloatingType(self.scalar_type(), "adaptive_avg_pool2d");
   DimVector sizes(self.sizes().begin(), self.sizes().end() - 2);
   sizes.append(output_size.begin(), output_size.end());
   return sizes;
+}
+
+MemoryFormat OutputFormat(const Tensor& self) {
+  return self.dim() == 4 ? ImageFormat(self) : MemoryFormat::Contiguous;
 }
 
 }  // namespace
@@ -46,8 +49,7 @@ DimVector PooledSizes(const Tensor& self, IntArrayRef output_size) {
 Tensor AdaptiveAvgPool2d(const Tensor& self, IntArrayRef output_size) {
   const DimVector sizes = PooledSizes(self, output_size);
   const c10::musa::MUSAGuard guard(self.device());
-  const MemoryFormat format = self.dim() == 4 ? ImageFormat(self) : MemoryFormat::Contiguous;
-  Tensor out = at::empty(sizes, self.options(), format);
+  Tensor out = at::empty(sizes, self.options(), OutputFormat(self));
   PoolImage(Configure(Pooling::Mode::ADAPTIVE_AVGPOOL), self, out, Tensor());
   return out;
 }
@@ -57,7 +59,7 @@ Tensor& AdaptiveAvgPool2dOut(const Tensor& self, IntArrayRef output_size, Tensor
   TORCH_CHECK(self.dtype() == out.dtype(), "expected dtype ", self.dtype(),
               " for `output` but got dtype ", out.dtype());
   const c10::musa::MUSAGuard guard(self.device());
-  at::native::resize_output(out, sizes);
+  out.resize_(sizes, OutputFormat(self));
   PoolImage(Configure(Pooling::Mode::ADAPTIVE_AVGPOOL), self, out, Tensor());
   return out;
 }

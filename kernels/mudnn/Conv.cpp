@@ -7,6 +7,7 @@
 #include <ATen/ops/sum.h>
 #include <ATen/ops/zeros.h>
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <mutex>
@@ -250,21 +251,30 @@ DepthSlice SliceOf(int64_t k, int64_t image_depth, int64_t out_depth, const Geom
 Tensor FramesToBatch(const Tensor& volume) { return volume.transpose(1, 2).flatten(0, 1); }
 
 Tensor BatchToFrames(const Tensor& images, int64_t batch) {
-  return images.unflatten(0, {batch, -1}).transpose(1, 2);
+  return images.unflatten(0, {batch, -1}).transpose(1, 2).contiguous();
 }
 
-// Sums of low-precision slices are kept in float.
-ScalarType AccumulatorOf(ScalarType dtype) {
-  return dtype == kHalf || dtype == kBFloat16 ? kFloat : dtype;
-}
-
-template <class Body>
-void ForEachDepthSlice(int64_t kernel_depth, int64_t image_depth, int64_t out_depth,
-                       const Geometry& g, Body body) {
+// That sum becomes part of the sum over channels, so that one call of muDNN does it all, in its own
+// accumulators: channel c * KD + k of the result shows, in every frame of the other side, the frame
+// of channel c that slice k of the weight meets there, or zeros. KD is the depth of the kernel; the
+// result is (N * frames, C * KD, H, W).
+Tensor StackFrames(const Tensor& from, int64_t kernel_depth, int64_t frames, bool from_image,
+                   const Geometry& g) {
+  const Tensor stacked =
+      at::zeros({from.size(0), from.size(1), kernel_depth, frames, from.size(3), from.size(4)},
+                from.options());
   for (int64_t k = 0; k < kernel_depth; ++k) {
-    const DepthSlice slice = SliceOf(k, image_depth, out_depth, g);
-    if (slice.out_begin < slice.out_end) body(k, slice);
+    const DepthSlice s =
+        from_image ? SliceOf(k, from.size(2), frames, g) : SliceOf(k, frames, from.size(2), g);
+    if (s.out_begin >= s.out_end) continue;
+    const Tensor layer = stacked.select(2, k);
+    const auto image_part = [&](const Tensor& t) {
+      return t.slice(2, s.image_begin, s.image_end, g.stride[0]);
+    };
+    const auto out_part = [&](const Tensor& t) { return t.slice(2, s.out_begin, s.out_end); };
+    from_image ? out_part(layer).copy_(image_part(from)) : image_part(layer).copy_(out_part(from));
   }
+  return FramesToBatch(stacked.flatten(1, 2));
 }
 
 // ---- any number of spatial dimensions -------------------------------------------------------
@@ -282,14 +292,8 @@ Tensor Correlate(const Tensor& image, const Tensor& weight, const Tensor& bias, 
     return isFloatingType(image.scalar_type()) ? Correlate2d(image, weight, bias, g)
                                                : CorrelateIntegers2d(image, weight, bias, g);
   }
-  const ScalarType dtype = image.scalar_type();
-  Tensor sum = at::zeros(sizes, image.options().dtype(AccumulatorOf(dtype)));
-  ForEachDepthSlice(weight.size(2), image.size(2), sizes[2], g, [&](int64_t k, DepthSlice s) {
-    const Tensor frames = FramesToBatch(image.slice(2, s.image_begin, s.image_end, g.stride[0]));
-    const Tensor part = Correlate(frames, weight.select(2, k), Tensor(), DropDepth(g));
-    sum.slice(2, s.out_begin, s.out_end).add_(BatchToFrames(part, image.size(0)));
-  });
-  return AddBias(sum, bias).to(dtype);
+  const Tensor stacked = StackFrames(image, weight.size(2), sizes[2], /*from_image=*/true, g);
+  return BatchToFrames(Correlate(stacked, weight.flatten(1, 2), bias, DropDepth(g)), image.size(0));
 }
 
 Tensor DataGradient(const Tensor& grad, const Tensor& weight, IntArrayRef image_sizes,
@@ -303,17 +307,10 @@ Tensor DataGradient(const Tensor& grad, const Tensor& weight, IntArrayRef image_
   }
   if (g.spatial_dims() == 2) return DataGradient2d(grad, weight, image_sizes, g);
 
-  const ScalarType dtype = grad.scalar_type();
-  Tensor sum = at::zeros(image_sizes, grad.options().dtype(AccumulatorOf(dtype)));
-  const DimVector frame_tail(image_sizes.begin() + 3, image_sizes.end());
-  ForEachDepthSlice(weight.size(2), image_sizes[2], grad.size(2), g, [&](int64_t k, DepthSlice s) {
-    const Tensor frames = FramesToBatch(grad.slice(2, s.out_begin, s.out_end));
-    DimVector frame_sizes{frames.size(0), image_sizes[1]};
-    frame_sizes.append(frame_tail.begin(), frame_tail.end());
-    const Tensor part = DataGradient(frames, weight.select(2, k), frame_sizes, DropDepth(g));
-    sum.slice(2, s.image_begin, s.image_end, g.stride[0]).add_(BatchToFrames(part, image_sizes[0]));
-  });
-  return sum.to(dtype);
+  const Tensor stacked = StackFrames(grad, weight.size(2), image_sizes[2], /*from_image=*/false, g);
+  const Tensor filters = weight.transpose(1, 2).flatten(0, 1);
+  const DimVector frame_sizes{stacked.size(0), image_sizes[1], image_sizes[3], image_sizes[4]};
+  return BatchToFrames(DataGradient(stacked, filters, frame_sizes, DropDepth(g)), image_sizes[0]);
 }
 
 Tensor WeightGradient(const Tensor& image, const Tensor& grad, IntArrayRef weight_sizes,
@@ -327,14 +324,12 @@ Tensor WeightGradient(const Tensor& image, const Tensor& grad, IntArrayRef weigh
   }
   if (g.spatial_dims() == 2) return WeightGradient2d(image, grad, weight_sizes, g);
 
-  Tensor result = at::zeros(weight_sizes, grad.options());
-  ForEachDepthSlice(weight_sizes[2], image.size(2), grad.size(2), g, [&](int64_t k, DepthSlice s) {
-    const Tensor frames = FramesToBatch(image.slice(2, s.image_begin, s.image_end, g.stride[0]));
-    const Tensor target = result.select(2, k);
-    target.copy_(WeightGradient(frames, FramesToBatch(grad.slice(2, s.out_begin, s.out_end)),
-                                target.sizes(), DropDepth(g)));
-  });
-  return result;
+  const Tensor stacked = StackFrames(image, weight_sizes[2], grad.size(2), /*from_image=*/true, g);
+  const DimVector filter_sizes{weight_sizes[0], weight_sizes[1] * weight_sizes[2], weight_sizes[3],
+                               weight_sizes[4]};
+  return WeightGradient(stacked, FramesToBatch(grad), filter_sizes, DropDepth(g))
+      .contiguous()
+      .view(weight_sizes);
 }
 
 // ---- transposed convolution -----------------------------------------------------------------
@@ -404,6 +399,19 @@ void CheckConvolvable(const Tensor& image, const Tensor& weight, bool integers) 
   CheckFloatingType(image.scalar_type(), "convolution");
 }
 
+// A larger one would be an ambiguous size of the input.
+void CheckOutputPadding(IntArrayRef output_padding, const Geometry& g) {
+  TORCH_CHECK(static_cast<int64_t>(output_padding.size()) == g.spatial_dims(),
+              "convolution: output_padding needs one value per spatial dimension");
+  for (int64_t d = 0; d < g.spatial_dims(); ++d) {
+    TORCH_CHECK(output_padding[d] < g.stride[d] || output_padding[d] < g.dilation[d],
+                "output padding must be smaller than either stride or dilation, but got "
+                "output_padding ",
+                output_padding, ", stride ", IntArrayRef(g.stride), " and dilation ",
+                IntArrayRef(g.dilation));
+  }
+}
+
 }  // namespace
 
 Tensor ConvolutionOverrideable(const Tensor& input, const Tensor& weight,
@@ -415,6 +423,7 @@ Tensor ConvolutionOverrideable(const Tensor& input, const Tensor& weight,
   const Tensor bias = bias_opt.value_or(Tensor());
   TORCH_CHECK(!bias.defined() || bias.scalar_type() == input.scalar_type(), "Input type (",
               input.scalar_type(), ") and bias type (", bias.scalar_type(), ") should be the same");
+  if (transposed) CheckOutputPadding(output_padding, g);
   const c10::musa::MUSAGuard guard(input.device());
   return transposed ? ConvolveTransposed(input, weight, bias, g, output_padding)
                     : Correlate(input, weight, bias, g);

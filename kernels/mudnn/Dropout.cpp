@@ -28,7 +28,8 @@ std::tuple<Tensor, Tensor> NativeDropout(const Tensor& input, double p, std::opt
   TORCH_CHECK(p >= 0 && p <= 1, "dropout probability has to be between 0 and 1, but got ", p);
   const c10::musa::MUSAGuard guard(input.device());
   const TensorOptions mask_options = input.options().dtype(kBool);
-  if (input.numel() == 0) return {input, at::empty_like(input, mask_options)};
+  // Nothing to mask: the CPU gives the mask the input's dtype then, and so do we.
+  if (input.numel() == 0) return {input, at::empty_like(input)};
   if (!train.value_or(true)) return {input.clone(), at::ones_like(input, mask_options)};
   TORCH_CHECK(!isIntegralType(input.scalar_type(), /*includeBool=*/true),
               "result type Float can't be cast to the desired output type ", input.scalar_type());

@@ -121,12 +121,14 @@ void PortedMultiply(const Tensor& left, const Tensor& right, const Scalar& beta_
 template <class Gemm>
 void Multiply(const Tensor& self, const Tensor& left, const Tensor& right, const Scalar& beta,
               const Scalar& alpha, const Tensor& out, const char* op) {
-  CheckMultipliable(out.scalar_type(), op);
   if (out.numel() == 0) return;
   if (!beta.equal(0) && !out.is_same(self)) out.copy_(self);
   if (left.numel() == 0) {  // an empty sum
     beta.equal(0) ? out.zero_() : out.mul_(beta);
-  } else if (MudnnMultiplies(out.scalar_type())) {
+    return;
+  }
+  CheckMultipliable(out.scalar_type(), op);
+  if (MudnnMultiplies(out.scalar_type())) {
     MudnnMultiply<Gemm>(left, right, beta, alpha, out);
   } else {
     PortedMultiply(left, right, beta, alpha, out);
