@@ -1,3 +1,4 @@
+#include "kernels/mudnn/Layout.h"
 #include "kernels/mudnn/Operands.h"
 #include "torch_musa/csrc/core/MUSAGuard.h"
 
@@ -11,7 +12,6 @@
 #include <torch_musa/ops/silu_native.h>
 #include <torch_musa/ops/softplus_native.h>
 
-#include <ATen/DeviceGuard.h>
 #include <ATen/native/Gelu.h>
 #include <ATen/ops/where.h>
 
@@ -20,8 +20,8 @@ namespace {
 
 // An unstructured activation: `out` may be undefined, in which case the iterator makes it.
 Tensor activate(Tensor& out, const Tensor& self, UnaryMode mode, const char* name) {
-  const c10::musa::OptionalMUSAGuard guard(device_of(self));
   auto iter = TensorIterator::unary_op(out, self);
+  const c10::musa::MUSAGuard guard(iter.device(0));
   RunUnary(iter, mode, {name});
   return iter.output();
 }
@@ -65,7 +65,11 @@ TORCH_IMPL_FUNC(MusaGelu)
   RunUnary(*this, tanh ? UnaryMode::GELU_TANH : UnaryMode::GELU, {"GeluKernelImpl"});
 }
 
-TORCH_IMPL_FUNC(MusaSilu)(const Tensor& /*self*/, const Tensor& /*out*/) {
+TORCH_IMPL_FUNC(MusaSilu)(const Tensor& self, const Tensor& out) {
+  if (isComplexType(common_dtype())) {
+    out.copy_(self.sigmoid().mul_(self));
+    return;
+  }
   RunUnary(*this, UnaryMode::SILU, {"silu_cpu"});
 }
 
@@ -96,7 +100,7 @@ TORCH_IMPL_FUNC(MusaElu)
     return RunUnary(*this, UnaryMode::ELU, {.name = "elu_cpu", .alpha = alpha});
   }
   // muDNN's ELU has neither scale (selu) nor input_scale (celu).
-  CheckComputeType(common_dtype(), "elu_cpu");
+  CheckFloatingType(common_dtype(), "elu_cpu");
   const Tensor negative = self.mul(input_scale).expm1_().mul_(alpha);
   out.copy_(at::where(self.gt(0), self, negative).mul_(scale));
 }

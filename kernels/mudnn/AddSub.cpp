@@ -5,7 +5,6 @@
 #include <torch_musa/ops/add_native.h>
 #include <torch_musa/ops/sub_native.h>
 
-#include <ATen/DeviceGuard.h>
 #include <ATen/native/BinaryOps.h>
 
 namespace at::musa {
@@ -55,8 +54,8 @@ TORCH_IMPL_FUNC(MusaAdd)
 // these three check, guard, and build the iterator themselves.
 Tensor& SubTensorOut(const Tensor& self, const Tensor& other, const Scalar& alpha, Tensor& out) {
   native::sub_check(self, other);
-  const c10::musa::OptionalMUSAGuard guard(device_of(out));
   auto iter = TensorIterator::borrowing_binary_op(out, self, other);
+  const c10::musa::MUSAGuard guard(iter.device(0));
   native::alpha_check(iter.common_dtype(), alpha);
   run(iter, alpha, kSub);
   return out;
@@ -65,8 +64,8 @@ Tensor& SubTensorOut(const Tensor& self, const Tensor& other, const Scalar& alph
 Tensor SubTensor(const Tensor& self, const Tensor& other, const Scalar& alpha) {
   native::sub_check(self, other);
   Tensor out;
-  const c10::musa::OptionalMUSAGuard guard(device_of(self.is_cpu() ? other : self));
   auto iter = TensorIterator::borrowing_binary_op(out, self, other);
+  const c10::musa::MUSAGuard guard(iter.device(0));
   native::alpha_check(iter.common_dtype(), alpha);
   run(iter, alpha, kSub);
   return iter.output();

@@ -1,8 +1,8 @@
 #pragma once
 
 // How the kernels that work along one dimension (cat, softmax, cumsum, sort, index_select ...) show
-// an operand of any rank to muDNN: dense, as {outer, size, inner}, with the dimension in the
-// middle.
+// an operand of any rank to muDNN: dense, as {outer, size, inner}, or {outer, size} for the last
+// dimension.
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/ScalarType.h>
@@ -21,6 +21,8 @@ inline muTensor DescribeAlong(const Tensor& tensor, int64_t dim, ScalarType dtyp
   for (int64_t d = 0; d < tensor.dim(); ++d) {
     shape[d < dim ? 0 : (d == dim ? 1 : 2)] *= tensor.size(d);
   }
+  // The last dimension stays the last: libraries have their fastest kernels for it.
+  if (shape[2] == 1) shape.pop_back();
   return MakeContiguousMUTensor(tensor.const_data_ptr(), dtype, shape);
 }
 

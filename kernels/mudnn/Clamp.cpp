@@ -55,6 +55,8 @@ void clip(TensorIteratorBase& iter, std::optional<Scalar> min, std::optional<Sca
     return;
   }
   const ScalarType dtype = iter.common_dtype();
+  if (min) min = CheckedScalar(*min, dtype);
+  if (max) max = CheckedScalar(*max, dtype);
   RunUnary(iter, UnaryMode::CLIP,
            {.name = "clamp",
             .alpha = min.value_or(lowest(dtype)),

@@ -15,14 +15,14 @@ using CumMode = ::musa::dnn::Cum::Mode;
 
 // muDNN accumulates floating point, INT32 and INT64.
 ScalarType accumulation_type(ScalarType dtype) {
-  return dtype == kBool || dtype == kByte || dtype == kChar || dtype == kShort ? kLong : dtype;
+  return dtype == kByte || dtype == kChar || dtype == kShort ? kLong : dtype;
 }
 
 void accumulate(const char* name, CumMode mode, const Tensor& self, int64_t dim,
                 const Tensor& out) {
+  CheckComputeType(out.scalar_type(), name);
   if (out.numel() == 0) return;
   const ScalarType compute = accumulation_type(out.scalar_type());
-  CheckComputeType(compute, name);
   // The element type comes first: the sums of an int8 tensor cast to int64 do not wrap.
   const Tensor in = self.to(out.scalar_type()).to(compute).contiguous();
   const Tensor target = out.scalar_type() == compute && out.is_contiguous()
@@ -36,6 +36,18 @@ void accumulate(const char* name, CumMode mode, const Tensor& self, int64_t dim,
   CHECK_MUDNN_STATUS(op.SetDim(kAlongAxis), "SetDim");
   CHECK_MUDNN_STATUS(op.Run(GetMudnnHandle(), mu_out, mu_in, InternalMemAlloc), name);
   if (!target.is_same(out)) out.copy_(target);
+}
+
+// Running products of complex numbers, for which muDNN has no types: after the step of length s,
+// element i holds the product of the last 2s elements up to i.
+void complex_cumprod(const Tensor& self, int64_t dim, const Tensor& out) {
+  if (!out.is_same(self)) out.copy_(self);
+  if (self.dim() == 0 || self.numel() == 0) return;
+  const int64_t size = self.size(dim);
+  for (int64_t step = 1; step < size; step *= 2) {
+    const Tensor before = out.narrow(dim, 0, size - step).clone();
+    out.narrow(dim, step, size - step).mul_(before);
+  }
 }
 
 }  // namespace
@@ -57,7 +69,11 @@ TORCH_IMPL_FUNC(MusaCumsum)
 
 TORCH_IMPL_FUNC(MusaCumprod)
 (const Tensor& self, int64_t dim, std::optional<ScalarType> /*dtype*/, const Tensor& out) {
-  accumulate("cumprod_out_cpu", CumMode::MUL, self, dim, out);
+  if (out.is_complex()) {
+    complex_cumprod(self, maybe_wrap_dim(dim, self.dim()), out);
+  } else {
+    accumulate("cumprod_out_cpu", CumMode::MUL, self, dim, out);
+  }
 }
 
 }  // namespace at::musa

@@ -47,7 +47,8 @@ Tensor& FillScalar_(Tensor& self, const Scalar& value) {
 Tensor& FillTensor_(Tensor& self, const Tensor& value) {
   TORCH_CHECK(value.dim() == 0, "fill_ only supports 0-dimension value tensor but got tensor with ",
               value.dim(), " dimensions.");
-  if (self.device() != value.device()) return self.fill_(value.item());
+  const bool may_not_fit = value.is_complex() && !self.is_complex();
+  if (self.device() != value.device() || may_not_fit) return self.fill_(value.item());
   // On the device the value is not known here: broadcast it instead of waiting for it.
   if (value.is_alias_of(self)) return self.copy_(value.clone());
   return self.copy_(value);

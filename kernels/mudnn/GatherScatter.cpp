@@ -14,9 +14,15 @@ namespace {
 
 using ScatterMode = ::musa::dnn::Scatter::Mode;
 
+// The parts of complex numbers, and of one alone as of a vector of length 1.
+Tensor parts_of(const Tensor& tensor) {
+  return at::view_as_real(tensor.dim() == 0 ? tensor.unsqueeze(0) : tensor);
+}
+
 // The index of both parts of a complex number is the index of the number.
 Tensor index_of_parts(const Tensor& index) {
   DimArray shape(index.sizes().begin(), index.sizes().end());
+  if (shape.empty()) shape.push_back(1);
   shape.push_back(2);
   return index.unsqueeze(-1).expand(shape);
 }
@@ -59,7 +65,7 @@ void scatter_into(ScatterMode mode, const Tensor& self, int64_t dim, const Tenso
   const Tensor target = count ? out.to(kLong) : out.contiguous();
   const Tensor source = count ? src.to(kLong) : src;
   if (out.is_complex()) {
-    scatter(mode, at::view_as_real(target), dim, index_of_parts(index), at::view_as_real(source));
+    scatter(mode, parts_of(target), dim, index_of_parts(index), parts_of(source));
   } else {
     scatter(mode, target, dim, index, source);
   }
@@ -73,7 +79,7 @@ TORCH_IMPL_FUNC(MusaGather)
   if (index.numel() == 0) return;
   dim = maybe_wrap_dim(dim, self.dim());
   if (self.is_complex()) {
-    gather(at::view_as_real(self), dim, index_of_parts(index), at::view_as_real(out));
+    gather(parts_of(self), dim, index_of_parts(index), parts_of(out));
   } else {
     gather(self, dim, index, out);
   }

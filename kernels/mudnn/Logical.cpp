@@ -6,16 +6,14 @@
 #include <torch_musa/ops/logical_or_native.h>
 #include <torch_musa/ops/logical_xor_native.h>
 
-#include <ATen/DeviceGuard.h>
-
 namespace at::musa {
 namespace {
 
 // muDNN's LOGICAL_* read BOOL; other dtypes are converted by their truth value.
 Tensor& logical(const Tensor& self, const Tensor& other, Tensor& out, BinaryMode mode,
                 const char* name) {
-  const c10::musa::OptionalMUSAGuard guard(device_of(out));
   auto iter = TensorIterator::comparison_op(out, self, other);
+  const c10::musa::MUSAGuard guard(iter.device(0));
   RunBinary(iter, mode, {.name = name, .compute = kBool, .result = kBool});
   return out;
 }
@@ -35,18 +33,18 @@ Tensor& LogicalXorOut(const Tensor& self, const Tensor& other, Tensor& out) {
 }
 
 Tensor& LogicalNotOut(const Tensor& self, Tensor& out) {
-  const c10::musa::OptionalMUSAGuard guard(device_of(out));
+  // x == 0 in the operand's own dtype; complex numbers first become their truth value.
   auto iter = TensorIteratorConfig()
                   .check_all_same_dtype(false)
                   .add_output(out)
-                  .add_const_input(self)
+                  .add_owned_const_input(self.is_complex() ? self.to(kBool) : self)
                   .build();
-  // x == 0 in the operand's own dtype; complex numbers first become their truth value.
-  const ScalarType dtype = self.scalar_type();
+  const c10::musa::MUSAGuard guard(iter.device(0));
+  const ScalarType dtype = iter.dtype(1);
   RunUnary(iter, UnaryMode::EQ,
            {.name = "logical_not",
             .alpha = Scalar(0),
-            .compute = dtype == kBool || isComplexType(dtype) ? kByte : dtype,
+            .compute = dtype == kBool ? kByte : dtype,
             .result = kBool});
   return out;
 }

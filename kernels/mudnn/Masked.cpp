@@ -12,7 +12,6 @@
 #include <ATen/ScalarOps.h>
 #include <ATen/native/Resize.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/view_as_complex.h>
 #include <ATen/ops/view_as_real.h>
 
 namespace at::musa {
@@ -50,6 +49,10 @@ Tensor& MaskedFillTensor_(Tensor& self, const Tensor& mask, const Tensor& value)
               mask.scalar_type());
   TORCH_CHECK(self.device() == mask.device(), "expected self and mask to be on the same device, ",
               "but got mask on ", mask.device(), " and self on ", self.device());
+  if (value.is_complex() && !self.is_complex()) {
+    // Whether the value fits depends on its imaginary part.
+    return self.masked_fill_(mask, value.item());
+  }
   if (at::has_internal_overlap(self) == MemOverlap::Yes) {
     TORCH_WARN(
         "Use of masked_fill_ on expanded tensors is deprecated. Please clone() the tensor before "
@@ -89,7 +92,7 @@ Tensor& MaskedSelectOut(const Tensor& self, const Tensor& mask, Tensor& out) {
   // after the other.
   const bool complex = source.is_complex();
   const int64_t planes = complex ? 2 : 1;
-  if (complex) source = at::view_as_real(source).t().contiguous();
+  if (complex) source = at::view_as_real(source).t().clone(MemoryFormat::Contiguous);
   const Tensor buffer = at::empty({planes, where.numel()}, source.options());
   std::vector<int64_t> selected;
   for (int64_t plane = 0; plane < planes; ++plane) {
@@ -105,7 +108,12 @@ Tensor& MaskedSelectOut(const Tensor& self, const Tensor& mask, Tensor& out) {
   }
   native::resize_output(out, {selected[0]});
   const Tensor found = buffer.narrow(1, 0, selected[0]);
-  return out.copy_(complex ? at::view_as_complex(found.t().contiguous()) : found.select(0, 0));
+  if (complex) {
+    at::view_as_real(out).copy_(found.t());
+  } else {
+    out.copy_(found.select(0, 0));
+  }
+  return out;
 }
 
 Tensor MaskedSelect(const Tensor& self, const Tensor& mask) {

@@ -81,6 +81,62 @@ std::optional<UnaryMode> with_scalar_left(BinaryMode mode) {
   }
 }
 
+// The modes that compute in integers too. All others are functions of floating-point numbers.
+bool takes_integers(UnaryMode mode) {
+  switch (mode) {
+    case UnaryMode::ABS:
+    case UnaryMode::ADD:
+    case UnaryMode::CAST:
+    case UnaryMode::CLIP:
+    case UnaryMode::EQ:
+    case UnaryMode::FLOORDIV:
+    case UnaryMode::FLOORDIV_BY_ALPHA:
+    case UnaryMode::FLOORMOD:
+    case UnaryMode::GE:
+    case UnaryMode::GT:
+    case UnaryMode::IDENTITY:
+    case UnaryMode::LE:
+    case UnaryMode::LT:
+    case UnaryMode::MUL:
+    case UnaryMode::NE:
+    case UnaryMode::POW:
+    case UnaryMode::RELU:
+    case UnaryMode::SIGN:
+    case UnaryMode::SUB:
+    case UnaryMode::SUB_BY_ALPHA:
+    case UnaryMode::TRUNCATEDIV:
+    case UnaryMode::TRUNCATEDIV_BY_ALPHA:
+    case UnaryMode::TRUNCATEMOD:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool takes_integers(BinaryMode mode) {
+  switch (mode) {
+    case BinaryMode::TRUEDIV:
+    case BinaryMode::SIGMOID_BW:
+    case BinaryMode::SILU_BW:
+    case BinaryMode::TANH_BW:
+    case BinaryMode::GELU_NONE_BW:
+    case BinaryMode::GELU_TANH_BW:
+    case BinaryMode::LEAKY_RELU_BW:
+      return false;
+    default:
+      return true;
+  }
+}
+
+bool is_logical(BinaryMode mode) {
+  return mode == BinaryMode::LOGICAL_AND || mode == BinaryMode::LOGICAL_OR ||
+         mode == BinaryMode::LOGICAL_XOR;
+}
+
+[[noreturn]] void refuse(ScalarType dtype, const char* op) {
+  TORCH_CHECK_NOT_IMPLEMENTED(false, '"', op, "\" not implemented for '", toString(dtype), "'");
+}
+
 }  // namespace
 
 muTensor MakeMUTensor(const void* data, ScalarType dtype, IntArrayRef sizes, IntArrayRef strides) {
@@ -129,7 +185,7 @@ void CheckComputeType(ScalarType dtype, const char* op) {
   const bool supported = dtype == kHalf || dtype == kBFloat16 || dtype == kFloat ||
                          dtype == kDouble || dtype == kByte || dtype == kChar || dtype == kShort ||
                          dtype == kInt || dtype == kLong;
-  TORCH_CHECK_NOT_IMPLEMENTED(supported, '"', op, "\" not implemented for '", toString(dtype), "'");
+  if (!supported) refuse(dtype, op);
 }
 
 Scalar CheckedScalar(const Scalar& value, ScalarType dtype) {
@@ -231,9 +287,11 @@ void IterOperands::finish() {
 }
 
 void RunUnary(TensorIteratorBase& iter, UnaryMode mode, const Elementwise& op, int arg) {
-  if (iter.numel() == 0) return;
   const ScalarType compute = op.compute.value_or(iter.common_dtype());
+  // Also where there is nothing to compute, like the CPU.
   CheckComputeType(compute, op.name);
+  if (!takes_integers(mode) && !isFloatingType(compute)) refuse(compute, op.name);
+  if (iter.numel() == 0) return;
   IterOperands operands(iter, compute, op.result.value_or(compute));
   muTensor in = operands.in(arg);
   muTensor out = operands.out();
@@ -246,6 +304,9 @@ void RunUnary(TensorIteratorBase& iter, UnaryMode mode, const Elementwise& op, i
 }
 
 void RunBinary(TensorIteratorBase& iter, BinaryMode mode, const Elementwise& op) {
+  const ScalarType compute = op.compute.value_or(iter.common_dtype());
+  if (!is_logical(mode)) CheckComputeType(compute, op.name);
+  if (!takes_integers(mode) && !isFloatingType(compute)) refuse(compute, op.name);
   if (iter.numel() == 0) return;
   if (iter.is_cpu_scalar(2)) {
     if (const auto unary = with_scalar_right(mode)) {
@@ -260,10 +321,6 @@ void RunBinary(TensorIteratorBase& iter, BinaryMode mode, const Elementwise& op)
       return RunUnary(iter, *unary, scalar_op, 2);
     }
   }
-  const ScalarType compute = op.compute.value_or(iter.common_dtype());
-  const bool logical = mode == BinaryMode::LOGICAL_AND || mode == BinaryMode::LOGICAL_OR ||
-                       mode == BinaryMode::LOGICAL_XOR;
-  if (!logical) CheckComputeType(compute, op.name);
   IterOperands operands(iter, compute, op.result.value_or(compute));
   muTensor lhs = operands.in(op.swapped ? 2 : 1);
   muTensor rhs = operands.in(op.swapped ? 1 : 2);
@@ -276,9 +333,9 @@ void RunBinary(TensorIteratorBase& iter, BinaryMode mode, const Elementwise& op)
 }
 
 void RunTernary(TensorIteratorBase& iter, TernaryMode mode, const Elementwise& op) {
-  if (iter.numel() == 0) return;
   const ScalarType compute = op.compute.value_or(iter.common_dtype());
   CheckComputeType(compute, op.name);
+  if (iter.numel() == 0) return;
   IterOperands operands(iter, compute, op.result.value_or(compute));
   muTensor a = mode == TernaryMode::SELECT ? operands.in(1, kBool) : operands.in(1);
   muTensor b = operands.in(2);

@@ -1,5 +1,6 @@
 // sum, mean, prod and what is built of them.
 
+#include "kernels/mudnn/Layout.h"
 #include "kernels/mudnn/Reduction.h"
 #include "torch_musa/csrc/core/MUSAGuard.h"
 
@@ -14,9 +15,11 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/isnan.h>
 #include <ATen/ops/mean.h>
+#include <ATen/ops/mul.h>
 #include <ATen/ops/sum.h>
 #include <ATen/ops/view_as_real.h>
 
+#include <algorithm>
 #include <limits>
 
 namespace at::musa {
@@ -39,10 +42,57 @@ void reduce_parts(LinearOut reduce, const Tensor& self, OptionalIntArrayRef dim,
   }
 }
 
-// muDNN's Reduce has no ADD for UINT8 and BOOL, and no PROD for BOOL: those are computed as
-// integers.
-ScalarType integer_for(ScalarType dtype) {
-  return dtype == kByte || dtype == kBool ? kLong : dtype;
+// Sum or product in out's dtype. muDNN's Reduce has no ADD for UINT8 and BOOL, and no PROD for
+// BOOL: those elements are added and multiplied as integers.
+void reduce_in(const Reduction& reduction, const Tensor& self, OptionalIntArrayRef dim,
+               const Tensor& out) {
+  const ScalarType dtype = out.scalar_type();
+  if (dtype == kByte || dtype == kBool) {
+    Reduce(reduction, self.to(dtype), dim, kLong, out);
+  } else {
+    CheckComputeType(dtype, reduction.name);
+    Reduce(reduction, self, dim, dtype, out);
+  }
+}
+
+// The product of complex numbers, by halves: muDNN has no complex types, and a product does not
+// split into real and imaginary parts. `out` has its final shape.
+void complex_prod(const Tensor& self, OptionalIntArrayRef dim, const Tensor& out) {
+  const auto reduced = ReducedDims(dim, self.dim());
+  // The reduced dimensions become the last one.
+  DimVector order;
+  for (int d = 0; d < self.dim(); ++d) {
+    if (std::find(reduced.begin(), reduced.end(), d) == reduced.end()) order.push_back(d);
+  }
+  order.append(reduced.begin(), reduced.end());
+  Tensor factors = self.to(out.scalar_type()).permute(order).reshape({out.numel(), -1});
+  while (factors.size(1) > 1) {
+    const int64_t count = factors.size(1);
+    const int64_t half = count / 2;
+    Tensor product = at::mul(factors.narrow(1, 0, half), factors.narrow(1, half, half));
+    if (count % 2 != 0) product.select(1, 0).mul_(factors.select(1, count - 1));
+    factors = std::move(product);
+  }
+  out.copy_(factors.reshape(out.sizes()));
+}
+
+void prod(const Tensor& self, OptionalIntArrayRef dim, const Tensor& out) {
+  if (out.numel() == 0) return;
+  if (self.numel() == 0) {
+    out.fill_(1);
+  } else if (out.is_complex()) {
+    complex_prod(self, dim, out);
+  } else {
+    reduce_in({"prod_cpu", ReduceMode::PROD}, self, dim, out);
+  }
+}
+
+// What nansum sums. Integers have no NaN, whatever dtype they are summed in.
+Tensor without_nan(const Tensor& self, ScalarType dtype) {
+  TORCH_CHECK(!self.is_complex(), "nansum does not support complex inputs");
+  if (isIntegralType(self.scalar_type(), /*includeBool=*/true)) return self;
+  CheckFloatingType(dtype, "nansum_cpu");
+  return self.masked_fill(at::isnan(self), 0);
 }
 
 }  // namespace
@@ -56,7 +106,7 @@ TORCH_IMPL_FUNC(MusaSum)
   } else if (out.is_complex()) {
     reduce_parts(static_cast<LinearOut>(at::sum_out), self, dim, keepdim, out);
   } else {
-    Reduce({"sum", ReduceMode::ADD}, self, dim, integer_for(out.scalar_type()), out);
+    reduce_in({"sum_cpu", ReduceMode::ADD}, self, dim, out);
   }
 }
 
@@ -76,14 +126,7 @@ TORCH_IMPL_FUNC(MusaMean)
 TORCH_IMPL_FUNC(MusaProd)
 (const Tensor& self, int64_t dim, bool /*keepdim*/, std::optional<ScalarType> /*dtype*/,
  const Tensor& out) {
-  if (out.numel() == 0) return;
-  if (self.numel() == 0) {
-    out.fill_(1);
-  } else {
-    const ScalarType compute = integer_for(out.scalar_type());
-    CheckComputeType(compute, "prod_cpu");
-    Reduce({"prod", ReduceMode::PROD}, self, dim, compute, out);
-  }
+  prod(self, dim, out);
 }
 
 Tensor Prod(const Tensor& self, std::optional<ScalarType> dtype) {
@@ -91,10 +134,7 @@ Tensor Prod(const Tensor& self, std::optional<ScalarType> dtype) {
   const ScalarType result = dtype.value_or(promoted ? kLong : self.scalar_type());
   const c10::musa::OptionalMUSAGuard guard(device_of(self));
   const Tensor out = at::empty({}, self.options().dtype(result));
-  if (self.numel() == 0) return out.fill_(1);
-  const ScalarType compute = integer_for(result);
-  CheckComputeType(compute, "prod_cpu");
-  Reduce({"prod", ReduceMode::PROD}, self, std::nullopt, compute, out);
+  prod(self, std::nullopt, out);
   return out;
 }
 
@@ -102,19 +142,17 @@ Tensor CountNonzero(const Tensor& self, IntArrayRef dim) { return self.ne(0).sum
 
 Tensor& NansumOut(const Tensor& self, OptionalIntArrayRef dim, bool keepdim,
                   std::optional<ScalarType> dtype, Tensor& out) {
-  TORCH_CHECK(!self.is_complex(), "nansum does not support complex inputs");
-  const bool exact = isIntegralType(self.scalar_type(), /*includeBool=*/true);
-  return at::sum_out(out, exact ? self : self.masked_fill(at::isnan(self), 0), dim, keepdim, dtype);
+  return at::sum_out(out, without_nan(self, dtype.value_or(out.scalar_type())), dim, keepdim,
+                     dtype);
 }
 
 Tensor Nansum(const Tensor& self, OptionalIntArrayRef dim, bool keepdim,
               std::optional<ScalarType> dtype) {
-  TORCH_CHECK(!self.is_complex(), "nansum does not support complex inputs");
-  const bool exact = isIntegralType(self.scalar_type(), /*includeBool=*/true);
-  return at::sum(exact ? self : self.masked_fill(at::isnan(self), 0), dim, keepdim, dtype);
+  return at::sum(without_nan(self, dtype.value_or(self.scalar_type())), dim, keepdim, dtype);
 }
 
 Tensor Trace(const Tensor& self) {
+  TORCH_CHECK_NOT_IMPLEMENTED(self.scalar_type() != kBool, "\"trace\" not implemented for 'Bool'");
   TORCH_CHECK(self.dim() == 2, "trace: expected a matrix, but got tensor with dim ", self.dim());
   return self.diagonal().sum();
 }

@@ -10,6 +10,7 @@
 #include <torch_musa/ops/max_native.h>
 #include <torch_musa/ops/min_native.h>
 
+#include <ATen/native/Resize.h>
 #include <ATen/ops/amax.h>
 #include <ATen/ops/amin.h>
 
@@ -37,6 +38,17 @@ void with_indices(const char* name, ReduceMode mode, const Tensor& self, int64_t
 void position(const char* name, ReduceMode mode, const Tensor& self, std::optional<int64_t> dim,
               const Tensor& out) {
   if (out.numel() > 0) ReduceWithIndices(name, mode, self, dim, Tensor(), out);
+}
+
+Tensor& copy_extremum(const Tensor& extremum, Tensor& out) {
+  TORCH_CHECK(extremum.device() == out.device(),
+              "Expected all tensors to be on the same device, got ", extremum.device(), " and ",
+              out.device());
+  TORCH_CHECK(canCast(extremum.scalar_type(), out.scalar_type()), "result type ",
+              extremum.scalar_type(), " can't be cast to the desired output type ",
+              out.scalar_type());
+  native::resize_output(out, extremum.sizes());
+  return out.copy_(extremum);
 }
 
 }  // namespace
@@ -92,5 +104,9 @@ Tensor Min(const Tensor& self) {
               "reduction dim with the 'dim' argument.");
   return at::amin(self, {});
 }
+
+Tensor& MaxUnaryOut(const Tensor& self, Tensor& out) { return copy_extremum(Max(self), out); }
+
+Tensor& MinUnaryOut(const Tensor& self, Tensor& out) { return copy_extremum(Min(self), out); }
 
 }  // namespace at::musa

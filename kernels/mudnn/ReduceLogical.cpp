@@ -13,7 +13,7 @@ void logical(const char* name, ReduceMode mode, const Tensor& self, OptionalIntA
   if (self.numel() == 0) {
     out.fill_(mode == ReduceMode::AND);
   } else {
-    Reduce({name, mode}, self, dim, kBool, out);
+    Reduce({name, mode}, self, dim, out.scalar_type() == kByte ? kByte : kBool, out);
   }
 }
 

@@ -24,6 +24,9 @@ void spread(const char* name, bool take_sqrt, const Tensor& self, OptionalIntArr
             const std::optional<Scalar>& correction, bool keepdim, Tensor& out) {
   TORCH_CHECK(isFloatingType(self.scalar_type()) || self.is_complex(), name,
               " only support floating point and complex dtypes");
+  const ScalarType result = c10::toRealValueType(self.scalar_type());
+  TORCH_CHECK(canCast(result, out.scalar_type()), "result type ", result,
+              " can't be cast to the desired output type ", out.scalar_type());
   const c10::musa::OptionalMUSAGuard guard(device_of(self));
   native::resize_output(out, ReducedShape(self, dim, keepdim));
   const double degrees_lost = correction ? correction->toDouble() : 1;

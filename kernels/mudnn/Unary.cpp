@@ -16,7 +16,6 @@
 #include <torch_musa/ops/sqrt_native.h>
 #include <torch_musa/ops/tanh_native.h>
 
-#include <ATen/DeviceGuard.h>
 #include <ATen/native/Resize.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/hypot.h>
@@ -108,7 +107,6 @@ TORCH_IMPL_FUNC(MusaNeg)(const Tensor& self, const Tensor& out) {
 }
 
 Tensor& AbsOut(const Tensor& self, Tensor& out) {
-  const c10::musa::OptionalMUSAGuard guard(device_of(out));
   if (self.is_complex()) {
     const Tensor parts = at::view_as_real(self);
     const Tensor magnitude = at::hypot(parts.select(-1, 0), parts.select(-1, 1));
@@ -119,6 +117,7 @@ Tensor& AbsOut(const Tensor& self, Tensor& out) {
     return out.copy_(magnitude);
   }
   auto iter = TensorIterator::unary_op(out, self);
+  const c10::musa::MUSAGuard guard(iter.device(0));
   RunUnary(iter, UnaryMode::ABS, {"abs"});
   return out;
 }

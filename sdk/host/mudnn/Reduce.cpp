@@ -152,9 +152,9 @@ void compute(Mode mode, at::Tensor& out, const at::Tensor& in, const Dims& dims,
     case Mode::STD: {
       const at::Tensor wide = in.scalar_type() == dtype ? in : in.to(dtype);
       if (mode == Mode::VARIANCE) {
-        at::var_out(out, wide, dims, correction, /*keepdim=*/true);
+        at::var_out(out, wide, dims, at::Scalar(correction), /*keepdim=*/true);
       } else {
-        at::std_out(out, wide, dims, correction, /*keepdim=*/true);
+        at::std_out(out, wide, dims, at::Scalar(correction), /*keepdim=*/true);
       }
       return;
     }
