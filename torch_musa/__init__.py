@@ -18,6 +18,9 @@ def _autoload() -> None:
     from torch_musa import _backend
 
     _backend.start(required=False)
+    if _imported_by_torch and not _backend.started():
+        # A later `import torch_musa` is somebody asking for the device: let it run this module again and get the error.
+        del sys.modules[__name__]
 
 
 def _torch_imports_us() -> bool:
@@ -27,20 +30,20 @@ def _torch_imports_us() -> bool:
 
 
 def __getattr__(name: str) -> Any:
-    # `torch_musa.amp` and `torch_musa._MUSAC` are how MUSA code reaches the device module and the bindings.
-    from torch_musa import _backend
-
-    if _backend.started():
-        if name in ("_C", "_MUSAC"):
-            return _backend.extension()
-        import torch_musa.musa as device_module
-
-        if not name.startswith("_") and hasattr(device_module, name):
-            return getattr(device_module, name)
+    # `torch_musa.amp` and `torch_musa._MUSAC` are how MUSA code reaches the device module and the bindings. Modules are
+    # taken from sys.modules, because an import of a submodule asks this function for it first.
+    if name in ("_C", "_MUSAC"):
+        bindings = sys.modules.get("torch_musa._C")
+        if bindings is not None:
+            return bindings
+    device_module = sys.modules.get("torch_musa.musa")
+    if device_module is not None and not name.startswith("_") and hasattr(device_module, name):
+        return getattr(device_module, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-if not _torch_imports_us():
+_imported_by_torch = _torch_imports_us()
+if not _imported_by_torch:
     import torch  # noqa: F401  (loads the backend on the way, unless TORCH_DEVICE_BACKEND_AUTOLOAD=0)
 
     from torch_musa import _backend

@@ -83,9 +83,10 @@ void for_each_mudnn_piece(const Layout& layout, int64_t dst_item, int64_t src_it
     f(layout);
     return;
   }
-  Layout inner{Dims(layout.sizes.begin() + 1, layout.sizes.end()),
-               {layout.dst.data, Dims(layout.dst.strides.begin() + 1, layout.dst.strides.end())},
-               {layout.src.data, Dims(layout.src.strides.begin() + 1, layout.src.strides.end())}};
+  Layout inner = layout;
+  for (Dims* dims : {&inner.sizes, &inner.dst.strides, &inner.src.strides}) {
+    dims->erase(dims->begin());
+  }
   for (int64_t i = 0; i < layout.sizes[0]; ++i) {
     for_each_mudnn_piece(inner, dst_item, src_item, f);
     inner.dst.data += layout.dst.strides[0] * dst_item;
@@ -204,6 +205,9 @@ void copy_on_device(const Tensor& dst, const Tensor& src) {
     return;
   }
   if (dst.scalar_type() != src.scalar_type()) {
+    if (src.is_complex() && !dst.is_complex()) {
+      TORCH_WARN_ONCE("Casting complex values to real discards the imaginary part");
+    }
     strided_cast(iter);
   } else if (iter.is_contiguous()) {
     if (iter.data_ptr(0) != iter.data_ptr(1)) {

@@ -22,9 +22,9 @@ def run_python(tmp_path) -> Run:
 
     def run(code: str, *, check: bool = True, **environment: str | None) -> subprocess.CompletedProcess[str]:
         env = {**os.environ, **{name: value for name, value in environment.items() if value is not None}}
-        for name, value in environment.items():
-            if value is None:
-                env.pop(name, None)
+        # tests/conftest.py quietens this process; a fresh one shows what a user would see
+        for name in ("TORCH_CPP_LOG_LEVEL", "MUDNN_LOG_LEVEL", *(k for k, v in environment.items() if v is None)):
+            env.pop(name, None)
         done = subprocess.run(
             [sys.executable, "-c", textwrap.dedent(code)],
             env=env,

@@ -27,7 +27,7 @@ def values(dtype: torch.dtype, shape=(2, 3, 4)) -> torch.Tensor:
 
 def same(a: torch.Tensor, b: torch.Tensor) -> bool:
     """Bit for bit."""
-    a, b = a.cpu().contiguous(), b.cpu().contiguous()
+    a, b = a.cpu().contiguous().clone(), b.cpu().contiguous().clone()
     return a.dtype == b.dtype and a.shape == b.shape and bytes(a.untyped_storage()) == bytes(b.untyped_storage())
 
 

@@ -78,6 +78,11 @@ class Event(torch.Event):
         """Makes later work on `stream` (default: the current one) wait for the event."""
         super().wait(current_stream() if stream is None else stream)
 
+    def elapsed_time(self, end_event: torch.Event) -> float:
+        """Milliseconds from this event to `end_event`; both must be recorded, with timing, and have completed."""
+        # torch.Event's own method refuses subclasses as its argument.
+        return float(_C._event_elapsed_time(self.event_id, end_event.event_id))
+
     def record(self, stream: torch.Stream | None = None) -> None:
         """Records the event in `stream` (default: the current one)."""
         super().record(current_stream() if stream is None else stream)

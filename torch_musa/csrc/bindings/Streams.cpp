@@ -2,7 +2,9 @@
 #include <tuple>
 
 #include "torch_musa/csrc/bindings/Module.h"
+#include "torch_musa/csrc/core/MUSAFunctions.h"
 #include "torch_musa/csrc/core/MUSAStream.h"
+#include "torch_musa/csrc/core/impl/MUSAGuardImpl.h"
 
 namespace torch_musa {
 namespace py = pybind11;
@@ -37,6 +39,11 @@ void bind_streams(py::module_& m) {
         [](int64_t id, int64_t index, int64_t type) { return unpack(id, index, type).priority(); });
   m.def("_stream_handle", [](int64_t id, int64_t index, int64_t type) {
     return reinterpret_cast<uintptr_t>(unpack(id, index, type).stream());
+  });
+  m.def("_event_elapsed_time", [](uintptr_t start, uintptr_t end) {
+    const c10::musa::impl::MUSAGuardImpl impl;
+    return impl.elapsedTime(reinterpret_cast<void*>(start), reinterpret_cast<void*>(end),
+                            c10::musa::current_device());
   });
 }
 
