@@ -258,6 +258,36 @@ class MUDNN_API Permute {
   Status Run(Handle& h, Tensor& out, const Tensor& in) const;
 };
 
+// Grows the last n / 2 dimensions. The info is in pairs (before, after) from the last dimension on.
+class MUDNN_API Pad {
+ public:
+  enum class Mode { CONSTANT, REFLECT, REPLICATE };
+
+  Status SetMode(Mode mode);
+  Status SetPaddingInfo(int n, const int* padding);
+  Status SetPaddingInfo(std::initializer_list<int> padding);
+  Status SetValue(double value);  // of CONSTANT; default 0
+  Status SetValue(int64_t value);
+
+  Status Run(Handle& h, Tensor& out, const Tensor& in) const;
+
+ private:
+  std::optional<Mode> mode_;
+  std::vector<int> padding_;
+  detail::Number value_;
+};
+
+// out = first half of in along the axis * sigmoid(second half). Floating point.
+class MUDNN_API Glu {
+ public:
+  Status SetAxis(int axis);
+
+  Status Run(Handle& h, Tensor& out, const Tensor& in) const;
+
+ private:
+  int axis_ = 0;
+};
+
 // out (INT64) has shape {capacity, rank of in}; afterwards its NdInfo is {number found, rank}.
 class MUDNN_API Nonzero {
  public:

@@ -12,6 +12,7 @@
 #include <ATen/ops/minimum.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/ones_like.h>
+#include <ATen/ops/pad.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/where.h>
@@ -626,14 +627,20 @@ TEST(reduce_variance_std) {
                });
   Handle h(0);
   const at::Tensor x = ramp({4, 6});
+  const at::Tensor squares = (x - x.mean(1, true)).square().sum(1);
   DeviceTensor in(x);
-  DeviceTensor out(at::zeros({4}));
-  Reduce op;
-  CHECK_OK(op.SetMode(Reduce::Mode::STD));
-  CHECK_OK(op.SetDim({1}));
-  CHECK_OK(op.SetCorrection(0));
-  CHECK_OK(op.Run(h, out, in, no_memory));
-  CHECK_CLOSE(out.read(), ((x - x.mean(1, true)).square().mean(1)).sqrt(), 1e-5);
+  for (double correction : {0.0, 0.5, 1.0, 2.0}) {
+    DeviceTensor out(at::zeros({4}));
+    Reduce op;
+    CHECK_OK(op.SetDim({1}));
+    CHECK_OK(op.SetCorrection(correction));
+    CHECK_OK(op.SetMode(Reduce::Mode::VARIANCE));
+    CHECK_OK(op.Run(h, out, in, no_memory));
+    CHECK_CLOSE(out.read(), squares / (6 - correction), 1e-5);
+    CHECK_OK(op.SetMode(Reduce::Mode::STD));
+    CHECK_OK(op.Run(h, out, in, no_memory));
+    CHECK_CLOSE(out.read(), (squares / (6 - correction)).sqrt(), 1e-5);
+  }
 }
 
 TEST(reduce_norm) {
@@ -852,6 +859,58 @@ TEST(permute) {
     CHECK_OK(op.Run(h, out, in));
     CHECK(at::equal(out.read(), x));
   }
+}
+
+TEST(pad) {
+  Handle h(0);
+  const at::Tensor x = ramp({2, 3, 4, 5});
+  DeviceTensor in(x.transpose(2, 3));
+  const std::vector<int> sides = {1, 2, 3, 0};  // pairs, from the last dimension on
+  const std::vector<int64_t> wide(sides.begin(), sides.end());
+  const std::vector<std::pair<Pad::Mode, const char*>> modes = {
+      {Pad::Mode::CONSTANT, "constant"},
+      {Pad::Mode::REFLECT, "reflect"},
+      {Pad::Mode::REPLICATE, "replicate"}};
+  for (const auto& [mode, name] : modes) {
+    Pad op;
+    CHECK_OK(op.SetMode(mode));
+    CHECK_OK(op.SetValue(mode == Pad::Mode::CONSTANT ? 2.5 : 0.0));
+    CHECK_OK(op.SetPaddingInfo(4, sides.data()));
+    DeviceTensor out(at::zeros({2, 3, 8, 7}));
+    CHECK_OK(op.Run(h, out, in));
+    const auto value =
+        mode == Pad::Mode::CONSTANT ? std::optional<double>(2.5) : std::optional<double>();
+    CHECK(at::equal(out.read(), at::pad(x.transpose(2, 3), wide, name, value)));
+    DeviceTensor wrong(at::zeros({2, 3, 8, 8}));
+    CHECK_STATUS(op.Run(h, wrong, in), INVALID_PARAMETER);
+  }
+  Pad op;
+  DeviceTensor out(at::zeros({2, 3, 8, 7}));
+  CHECK_STATUS(op.Run(h, out, in), INVALID_PARAMETER);  // no mode
+  CHECK_STATUS(op.SetPaddingInfo({1, 2, 3}), INVALID_PARAMETER);
+  CHECK_OK(op.SetMode(Pad::Mode::REFLECT));
+  CHECK_OK(op.SetPaddingInfo({5, 0}));
+  DeviceTensor long_out(at::zeros({2, 3, 5, 9}));
+  CHECK_STATUS(op.Run(h, long_out, in), INVALID_PARAMETER);  // reflects more than there is
+}
+
+TEST(glu) {
+  Handle h(0);
+  const at::Tensor x = ramp({4, 6});
+  for (int axis : {0, -1}) {
+    const auto halves = x.chunk(2, axis);
+    DeviceTensor in(x);
+    DeviceTensor out(at::zeros_like(halves[0]).contiguous());
+    Glu op;
+    CHECK_OK(op.SetAxis(axis));
+    CHECK_OK(op.Run(h, out, in));
+    CHECK_CLOSE(out.read(), halves[0] * halves[1].sigmoid(), 1e-6);
+    CHECK_STATUS(op.Run(h, in, in), INVALID_PARAMETER);
+  }
+  DeviceTensor odd(ramp({3}));
+  DeviceTensor out(at::zeros({1}));
+  Glu op;
+  CHECK_STATUS(op.Run(h, out, odd), INVALID_PARAMETER);
 }
 
 TEST(nonzero) {
