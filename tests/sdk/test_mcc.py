@@ -25,24 +25,24 @@ def config(text: str) -> str:
 
 
 GOLDENS = {
-    "plain": ("k<<<1, 2>>>(a, b);", config("1, 2") + ", [=](auto... mcc_args) { k(mcc_args...); }, a, b);"),
-    "no arguments": ("k<<<g, b, 0, s>>>();", config("g, b, 0, s") + ", [=](auto... mcc_args) { k(mcc_args...); });"),
+    "plain": ("k<<<1, 2>>>(a, b);", config("1, 2") + ", [=](const auto&... mcc_args) { k(mcc_args...); }, a, b);"),
+    "no arguments": ("k<<<g, b, 0, s>>>();", config("g, b, 0, s") + ", [=](const auto&... mcc_args) { k(mcc_args...); });"),
     "template arguments": (
         "ns::k<T, (4 > 3), f(a)><<<1, 2>>>(x);",
-        config("1, 2") + ", [=](auto... mcc_args) { ns::k<T, (4 > 3), f(a)>(mcc_args...); }, x);",
+        config("1, 2") + ", [=](const auto&... mcc_args) { ns::k<T, (4 > 3), f(a)>(mcc_args...); }, x);",
     ),
     "nested template arguments": (
         "k<A<B<int>>><<<1, 2>>>(x);",
-        config("1, 2") + ", [=](auto... mcc_args) { k<A<B<int>>>(mcc_args...); }, x);",
+        config("1, 2") + ", [=](const auto&... mcc_args) { k<A<B<int>>>(mcc_args...); }, x);",
     ),
     "nested parentheses": (
         "k<<<dim3((n + 3) / 4, f(a, b)), c[i], 0, g()>>>(h(1), {2});",
-        config("dim3((n + 3) / 4, f(a, b)), c[i], 0, g()") + ", [=](auto... mcc_args) { k(mcc_args...); }, h(1), {2});",
+        config("dim3((n + 3) / 4, f(a, b)), c[i], 0, g()") + ", [=](const auto&... mcc_args) { k(mcc_args...); }, h(1), {2});",
     ),
     "after return and in a lambda": (
         "return k<<<1, 1>>>(p);\nauto f = [&] { ::k<<<1, 1>>>(p); };",
-        "return " + config("1, 1") + ", [=](auto... mcc_args) { k(mcc_args...); }, p);\n"
-        "auto f = [&] { " + config("1, 1") + ", [=](auto... mcc_args) { ::k(mcc_args...); }, p); };",
+        "return " + config("1, 1") + ", [=](const auto&... mcc_args) { k(mcc_args...); }, p);\n"
+        "auto f = [&] { " + config("1, 1") + ", [=](const auto&... mcc_args) { ::k(mcc_args...); }, p); };",
     ),
     "strings and comments": (
         'auto s = "k<<<1, 1>>>(p)"; // k<<<1, 1>>>(p)\nauto r = R"x(k<<<1,1>>>(p))x"; /* k<<<1, 1>>>(p) */',

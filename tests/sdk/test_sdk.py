@@ -23,9 +23,9 @@ def _binary(name: str) -> Path:
     return Path(os.environ.get("TORCH_MUSA_BUILD_DIR", default)) / "bin" / name
 
 
-def _run(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    # The reasons of refusals, which many cases provoke, would drown a real failure.
-    environment = {**os.environ, "MUDNN_LOG_LEVEL": "FATAL"}
+def _run(name: str, *arguments: str, log_level: str = "FATAL") -> subprocess.CompletedProcess[str]:
+    # By default without the reasons of refusals: many cases provoke some, they would drown a real failure.
+    environment = {**os.environ, "MUDNN_LOG_LEVEL": log_level}
     return subprocess.run(
         [_binary(name), *arguments], capture_output=True, text=True, timeout=TIMEOUT_S, env=environment, check=False
     )
@@ -75,3 +75,12 @@ def test_every_limit_has_a_case() -> None:
     assert rows
     cases = {case for _, case in ALL_CASES}
     assert [row for row in rows if f"limit_{row}" not in cases] == []
+
+
+@pytest.mark.parametrize(
+    ("level", "calls", "refusals"), [("INFO", True, True), ("ERROR", False, True), ("FATAL", False, False)]
+)
+def test_log_level(level: str, calls: bool, refusals: bool) -> None:
+    log = _run("mudnn_math_test", "binary_refuses", log_level=level).stderr
+    assert ("muDNN(3300) INFO# Binary::Run ADD out=FLOAT[2,3] lhs=FLOAT[2,3] rhs=FLOAT[3] device=0" in log) == calls
+    assert ("muDNN(3300) ERROR# INVALID_PARAMETER in Binary::Run, Reason: no mode set" in log) == refusals
