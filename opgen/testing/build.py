@@ -110,9 +110,12 @@ class Domain:
     the CPU lacks). ``mutates`` names arguments that are written though the schema does not say so. ``law`` marks a
     random operator and ``undefined`` one whose new elements have no values: there only the form is compared.
     ``accumulates``: each result element adds up many terms, so rounding grows with their number.
-    ``strides``: results have the same strides as on the CPU even though the operator is not pointwise.
+    ``strides``: results have the same strides as on the CPU, though the operator is not pointwise (True), or need not
+    have, though it is (False).
     ``promotes`` False: the tensors have to have one dtype, though the operator is pointwise.
+    ``private`` results are for the backward operator of the same device alone, so nobody else may look at them.
     ``trusts_out``: an internal operator that writes into ``out`` without looking at its shape.
+    ``dense_out``: the CPU's kernel writes ``out`` as if it were contiguous, so only such ones can be compared.
     """
 
     prepare: Prepare | None = None
@@ -126,8 +129,10 @@ class Domain:
     law: Law | None = None
     undefined: bool = False
     accumulates: bool = False
-    strides: bool = False
+    strides: bool | None = None
     pointwise: bool = False
     trusts_out: bool = False
+    dense_out: bool = False
     promotes: bool = True
+    private: frozenset[int] = frozenset()
     normalize: Normalize | None = None

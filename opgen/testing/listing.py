@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,8 @@ def listed_overloads(text: str, torch_version: str | None = None) -> tuple[Liste
     version = torch_version or metadata.version("torch")
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     listed: dict[str, Listed] = {}
+    through_cpu: set[str] = set()
+    followers: set[str] = set()
     for entry in yaml.load(text, Loader=loader) or []:
         if not SpecifierSet(str(entry.get("torch", ""))).contains(version, prereleases=True):
             continue
@@ -44,7 +46,15 @@ def listed_overloads(text: str, torch_version: str | None = None) -> tuple[Liste
         names = [_name(entry["func"]), *(name.strip() for name in str(entry.get("autogen", "")).split(","))]
         for name in filter(None, names):
             listed[name] = Listed(name, fallback)
-    return tuple(listed.values())
+            if fallback:
+                through_cpu.add(_root(name))
+            elif not kernels:
+                followers.add(name)
+    # an entry without a kernel follows the out= overload of its group
+    return tuple(
+        replace(entry, fallback=True) if name in followers and _root(name) in through_cpu else entry
+        for name, entry in listed.items()
+    )
 
 
 def read_listed(path: Path, torch_version: str | None = None) -> tuple[Listed, ...]:
@@ -54,6 +64,11 @@ def read_listed(path: Path, torch_version: str | None = None) -> tuple[Listed, .
 
 def _name(func: str) -> str:
     return func.partition("(")[0].strip()
+
+
+def _root(name: str) -> str:
+    base = name.partition(".")[0]
+    return base[:-1] if base.endswith("_") and not base.endswith("__") else base
 
 
 def _kernels(entry: Mapping[str, Any]) -> dict[str, str]:

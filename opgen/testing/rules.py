@@ -18,6 +18,13 @@ _WRONG = 24
 # the dtypes that a second operand may bring along, to see type promotion
 _PARTNERS = (torch.float32, torch.int64, torch.bool, torch.float64, torch.int32, torch.uint8, torch.bfloat16)
 
+# Binary operators take a 0-dim CPU tensor beside device tensors, as they would a number; the rest of the elementwise
+# ones refuse it on a device, which comparing with the CPU cannot show.
+_TAKE_CPU_SCALARS = frozenset(
+    "add sub rsub mul div floor_divide remainder fmod pow atan2 maximum minimum fmax fmin eq ne lt le gt ge logical_and "
+    "logical_or logical_xor bitwise_and bitwise_or bitwise_xor".split()
+)
+
 
 def make_argument(build: Build, argument: Argument) -> Any:
     """The value of an argument for which the domain table has no rule, or OMIT."""
@@ -50,7 +57,8 @@ def _tensor(build: Build, argument: Argument) -> Any:
     # a written tensor that overlaps itself is refused: worth a look, but not in every fifth case
     expand = not argument.written or one_in(build.source, 8)
     spec = build.tensor(shape, dtype, expand=expand)
-    if not first and not argument.written and not shape and one_in(build.source, 2):
+    takes_cpu = build.op.root in _TAKE_CPU_SCALARS and argument.name in {"other", "exponent"}
+    if takes_cpu and not first and not shape and one_in(build.source, 2):
         return replace(spec, on_cpu=True)
     return spec
 

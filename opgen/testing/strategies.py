@@ -69,7 +69,8 @@ _PLANS = ("exact", "exact", "laid out", "empty", "cast", "wrong shape", "uncast"
 
 def _with_outs(case: Case, source: Source, dtype: torch.dtype, domain: Domain, reference: Call) -> Case:
     wanted = _wanted_outs(case, dtype, reference)
-    plan = "exact" if domain.trusts_out else choose(source, _PLANS)
+    plans = ("exact",) if domain.trusts_out else _PLANS
+    plan = choose(source, [plan for plan in plans if plan != "laid out" or not domain.dense_out])
     outs = {
         argument.name: _make_out(source, tensor, plan) for argument, tensor in zip(case.op.outs, wanted, strict=False)
     }

@@ -345,6 +345,9 @@ def test_listing_reads_dense_entries_of_this_torch() -> None:
 - func: slow
   dispatch: {PrivateUse1: cpu_fallback}
   autogen: slow.out, slow_
+- func: solve
+- func: solve.out
+  dispatch: {PrivateUse1: cpu_fallback}
 - func: musa::rope(Tensor q) -> Tensor
   dispatch: {PrivateUse1: Rope}
 """
@@ -354,5 +357,7 @@ def test_listing_reads_dense_entries_of_this_torch() -> None:
         Listed("slow", True),
         Listed("slow.out", True),
         Listed("slow_", True),
+        Listed("solve", True),
+        Listed("solve.out", True),
         Listed("musa::rope", False),
     )

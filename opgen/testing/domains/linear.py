@@ -36,7 +36,9 @@ def _prepare_product(build: Build) -> dict[str, Any]:
     operands = names[-2:]
     made: dict[str, Any] = {operands[0]: build.tensor(left), operands[1]: build.tensor(right)}
     if len(names) == 3:
-        made[names[0]] = build.tensor(out if build.op.inplace else broadcastable(build.source, out))
+        made[names[0]] = (
+            build.tensor(out, expand=False) if build.op.inplace else build.tensor(broadcastable(build.source, out))
+        )
     return made
 
 

@@ -71,10 +71,16 @@ def _output_mask(build: Build) -> list[bool]:
 def convolution_backward(
     grad_output: Tensor, input: Tensor, weight: Tensor, *geometry: Any, output_mask: Any = None, **rest: Any
 ) -> Any:
-    """aten::convolution_backward with the arguments of convolution_backward_overrideable, which has no bias sizes."""
+    """aten::convolution_backward with the arguments of convolution_backward_overrideable, which has no bias sizes.
+
+    Some of the CPU's kernels return gradients that nobody asked for.
+    """
     if output_mask is None:
         *geometry, output_mask = geometry  # type: ignore[assignment]
-    return aten.convolution_backward(grad_output, input, weight, [grad_output.shape[1]], *geometry, output_mask, **rest)
+    gradients = aten.convolution_backward(
+        grad_output, input, weight, [grad_output.shape[1]], *geometry, output_mask, **rest
+    )
+    return tuple(gradient if wanted else None for gradient, wanted in zip(gradients, output_mask, strict=True))
 
 
 # normalisation
@@ -328,7 +334,8 @@ def _prepare_nll(build: Build) -> Arguments:
     ignore = build.pick(-100, 1)
     target = index_tensor(build, places, classes)
     weight = build.tensor((classes,), dtype, Numbers(0.5, 2)) if build.flag() else None
-    x = build.tensor(shape, dtype)
+    # the backward operator for images wants a gradient of contiguous strides, and gives it those of self
+    x = TensorSpec.of(build.tensor(shape, dtype).value) if image else build.tensor(shape, dtype)
     made: Arguments = {"self": x, "target": target, "weight": weight, "reduction": reduction, "ignore_index": ignore}
     if build.op.find("grad_output"):
         forward = getattr(aten, build.op.root.removesuffix("_backward") + "_forward")
@@ -416,7 +423,7 @@ TABLE = {
     "native_batch_norm _native_batch_norm_legit batch_norm": _layer(_prepare_batch_norm, mutates=_RUNNING),
     "_batch_norm_with_update _batch_norm_with_update_functional": _layer(_prepare_batch_norm_update, mutates=_RUNNING),
     # in half precision the CPU's out= form reads its float16 statistics as float32, past their end
-    "_batch_norm_with_update.out _native_batch_norm_legit.out _native_batch_norm_legit.no_stats_out": Domain(
+    "_batch_norm_with_update.out native_batch_norm.out _native_batch_norm_legit.out _native_batch_norm_legit.no_stats_out": Domain(
         prepare=lambda b: (
             _prepare_batch_norm_update(b) if b.op.base == "_batch_norm_with_update" else _prepare_batch_norm(b)
         ),

@@ -18,8 +18,8 @@ Arguments = dict[str, Any]
 
 
 def _long_shape(build: Build) -> tuple[int, ...]:
-    """Usually enough values to see the law."""
-    options: list[tuple[int, ...]] = [(33, 65), (2048,), (3, 40, 11), build.shape]
+    """Usually enough values to see the law, never none."""
+    options: list[tuple[int, ...]] = [(33, 65), (2048,), (3, 40, 11), tuple(max(size, 1) for size in build.shape)]
     return options[build.size(0, 3)]
 
 
@@ -213,5 +213,6 @@ TABLE = {
     "native_dropout_backward": Domain(
         prepare=lambda b: {"grad_output": b.tensor(b.shape), "mask": b.tensor(b.shape, torch.bool), "scale": 2.0},
         dtypes=FLOATING,
+        strides=False,
     ),
 }

@@ -149,6 +149,8 @@ TABLE = {
     "logsumexp logcumsumexp": Domain(numbers=_SMALL, accumulates=True, ranks=(1, 4)),
     "_logcumsumexp": Domain(numbers=_SMALL, accumulates=True, ranks=(1, 4), trusts_out=True),
     "amax amin aminmax any all max min": _EXTREME,
+    # with a uint8 out the CPU converts the input first, and 0.5 becomes false
+    "any.out any.all_out any.dims_out all.out all.all_out all.dims_out": Domain(numbers=Numbers(0, 1, whole=True)),
     "argmax argmin": Domain(numbers=_TIES),
     "max.dim max.dim_max min.dim min.dim_min mode median.dim median.dim_values nanmedian.dim nanmedian.dim_values "
     "sort sort.stable sort.values sort.values_stable": _EXTREME_AT,
@@ -156,10 +158,10 @@ TABLE = {
     "argsort argsort.stable": Domain(numbers=_TIES, arguments={"stable": one_of(True)}),
     "cummax cummin _cummax_helper _cummin_helper": Domain(numbers=_TIES, ranks=(1, 4)),
     "trace": Domain(ranks=(2, 2), accumulates=True),
-    "_softmax _log_softmax": Domain(arguments={"half_to_float": one_of(False)}, accumulates=True),
+    "_softmax _log_softmax": Domain(arguments={"half_to_float": one_of(False)}, accumulates=True, dense_out=True),
     "softmax log_softmax": Domain(arguments={"dtype": _mean_dtype}, accumulates=True),
     "_softmax_backward_data _log_softmax_backward_data": Domain(
-        prepare=_prepare_softmax_backward, dtypes=FLOATING, accumulates=True
+        prepare=_prepare_softmax_backward, dtypes=FLOATING, accumulates=True, dense_out=True
     ),
     "histc": Domain(arguments={"bins": one_of(4, 1, 9), "min": _edges, "max": _edges}),
     "bucketize searchsorted": Domain(prepare=_prepare_search),
