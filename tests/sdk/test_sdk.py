@@ -82,5 +82,5 @@ def test_every_limit_has_a_case() -> None:
 )
 def test_log_level(level: str, calls: bool, refusals: bool) -> None:
     log = _run("mudnn_math_test", "binary_refuses", log_level=level).stderr
-    assert ("muDNN(3300) INFO# Binary::Run ADD out=FLOAT[2,3] lhs=FLOAT[2,3] rhs=FLOAT[3] device=0" in log) == calls
+    assert ("muDNN(3300) INFO# Binary::Run TRUEDIV out=FLOAT[2,3] lhs=FLOAT[2,3] rhs=FLOAT[3] device=0" in log) == calls
     assert ("muDNN(3300) ERROR# INVALID_PARAMETER in Binary::Run, Reason: no mode set" in log) == refusals
