@@ -7,6 +7,7 @@
 #include <ATen/Dispatch_v2.h>
 #include <ATen/ExpandUtils.h>
 #include <ATen/cuda/Atomic.cuh>
+#include <ATen/cuda/detail/IntegerDivider.cuh>
 #include <ATen/native/IndexKernel.h>
 #include <ATen/native/IndexingUtils.h>
 #include <ATen/native/TensorAdvancedIndexing.h>
@@ -14,6 +15,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/sort.h>
 
+#include <limits>
 #include <tuple>
 #include <vector>
 
@@ -34,18 +36,19 @@ struct Indexing {
   int indices;
   int indexed;  // the operand that the indices apply to
   char* data[kFirstIndex + kMaxIndices];
-  int64_t shape[kMaxDims];
+  cuda::detail::IntDivider<uint32_t> shape[kMaxDims];
   int64_t strides[kMaxDims][kFirstIndex + kMaxIndices];
   int64_t indexed_sizes[kMaxIndices];
   int64_t indexed_strides[kMaxIndices];
 
   // Where element i of the iteration lies in output and input.
-  __host__ __device__ void locate(int64_t i, char*& out, char*& in) const {
+  __host__ __device__ void locate(int64_t element, char*& out, char*& in) const {
+    auto i = static_cast<uint32_t>(element);
     int64_t offsets[kFirstIndex + kMaxIndices] = {};
     const int operands = kFirstIndex + indices;
     for (int dim = 0; dim < dims; ++dim) {
-      const int64_t rest = dim + 1 == dims ? 0 : i / shape[dim];
-      const int64_t position = i - rest * shape[dim];
+      const uint32_t rest = dim + 1 == dims ? 0 : shape[dim].div(i);
+      const int64_t position = i - rest * shape[dim].divisor;
       for (int arg = 0; arg < operands; ++arg) {
         offsets[arg] += position * strides[dim][arg];
       }
@@ -85,7 +88,12 @@ Indexing describe(const TensorIteratorBase& iter, IntArrayRef sizes, IntArrayRef
       indexing.strides[dim][arg] = iter.strides(arg)[dim];
     }
   }
-  std::copy(iter.shape().begin(), iter.shape().end(), indexing.shape);
+  TORCH_CHECK(iter.numel() <= std::numeric_limits<int32_t>::max(), "indexing ", iter.numel(),
+              " elements at once is not implemented on this device");
+  for (int dim = 0; dim < indexing.dims; ++dim) {
+    indexing.shape[dim] =
+        cuda::detail::IntDivider<uint32_t>(static_cast<uint32_t>(iter.shape()[dim]));
+  }
   std::copy(sizes.begin(), sizes.end(), indexing.indexed_sizes);
   std::copy(strides.begin(), strides.end(), indexing.indexed_strides);
   return indexing;
@@ -104,7 +112,9 @@ void move_indexed(TensorIteratorBase& iter, const Indexing& indexing) {
 }
 
 void index_kernel(TensorIteratorBase& iter, IntArrayRef sizes, IntArrayRef strides) {
-  move_indexed(iter, describe(iter, sizes, strides, /*indexed=*/1));
+  if (iter.numel() != 0) {
+    move_indexed(iter, describe(iter, sizes, strides, /*indexed=*/1));
+  }
 }
 
 void add_indexed(TensorIteratorBase& iter, const Indexing& indexing) {
@@ -122,6 +132,9 @@ void add_indexed(TensorIteratorBase& iter, const Indexing& indexing) {
 
 void index_put_kernel(TensorIterator& iter, IntArrayRef sizes, IntArrayRef strides,
                       bool accumulate) {
+  if (iter.numel() == 0) {
+    return;
+  }
   const Indexing indexing = describe(iter, sizes, strides, /*indexed=*/0);
   if (accumulate) {
     add_indexed(iter, indexing);

@@ -19,7 +19,7 @@ namespace at::native {
 constexpr int kEachThreads = 256;
 
 template <typename func_t>
-__global__ void each_kernel(int64_t count, func_t body) {
+__global__ void each_kernel(int64_t count, const func_t __grid_constant__ body) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i < count) {
     body(i);

@@ -1,23 +1,21 @@
 // lerp.Scalar and lerp.Tensor, hung on PyTorch's stubs.
-#include <ATen/Dispatch.h>
-#include <ATen/OpMathType.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/native/Lerp.h>
 #include <ATen/native/TensorIterator.h>
 #include <ATen/native/cuda/Loops.cuh>
 
+#include "kernels/ported/OpmathDispatch.cuh"
+
 namespace at::native {
 namespace {
 
 void lerp_scalar_kernel(TensorIteratorBase& iter, const Scalar& weight) {
-  AT_DISPATCH_FLOATING_AND_COMPLEX_TYPES_AND2(
-      kHalf, kBFloat16, iter.common_dtype(), "lerp_cuda", [&] {
-        using opmath_t = at::opmath_type<scalar_t>;
-        const auto w = weight.to<opmath_t>();
-        gpu_kernel(iter, [w] GPU_LAMBDA(scalar_t self, scalar_t end) -> scalar_t {
-          return lerp(self, end, w);
-        });
-      });
+  AT_DISPATCH_FLOATING_AND_COMPLEX_TYPES(opmath_dtype(iter), "lerp_cuda", [&] {
+    const auto w = weight.to<scalar_t>();
+    gpu_kernel(iter, [w] GPU_LAMBDA(scalar_t self, scalar_t end) -> scalar_t {
+      return lerp(self, end, w);
+    });
+  });
 }
 
 void lerp_tensor_kernel(TensorIteratorBase& iter) {
@@ -27,12 +25,11 @@ void lerp_tensor_kernel(TensorIteratorBase& iter) {
     iter.remove_operand(3);
     return lerp_scalar_kernel(iter, weight);
   }
-  AT_DISPATCH_FLOATING_AND_COMPLEX_TYPES_AND2(
-      kHalf, kBFloat16, iter.common_dtype(), "lerp_cuda", [&] {
-        gpu_kernel(iter, [] GPU_LAMBDA(scalar_t self, scalar_t end, scalar_t weight) -> scalar_t {
-          return lerp(self, end, weight);
-        });
-      });
+  AT_DISPATCH_FLOATING_AND_COMPLEX_TYPES(opmath_dtype(iter), "lerp_cuda", [&] {
+    gpu_kernel(iter, [] GPU_LAMBDA(scalar_t self, scalar_t end, scalar_t weight) -> scalar_t {
+      return lerp(self, end, weight);
+    });
+  });
 }
 
 }  // namespace

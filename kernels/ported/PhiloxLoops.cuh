@@ -71,7 +71,9 @@ struct Normal {
 /// Element i of the iterator becomes body(words)[i % n], n values being made from one round.
 template <typename func_t>
 __global__ void nullary_kernel(int64_t numel, uint64_t seed, uint64_t offset, char* out,
-                               ScalarType dtype, OffsetCalculator<1> offsets, func_t body) {
+                               ScalarType dtype,
+                               const OffsetCalculator<1> __grid_constant__ offsets,
+                               const func_t __grid_constant__ body) {
   using result_t = decltype(body(Words{}));
   constexpr int64_t kValues = std::tuple_size_v<result_t>;
   const int64_t thread = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -90,8 +92,9 @@ __global__ void nullary_kernel(int64_t numel, uint64_t seed, uint64_t offset, ch
 /// As above with one input: element i becomes body(input value, word i % 4).
 template <typename out_t, typename in_t, typename func_t>
 __global__ void unary_kernel(int64_t numel, uint64_t seed, uint64_t offset, char* out,
-                             ScalarType dtype, const char* in, OffsetCalculator<2> offsets,
-                             func_t body) {
+                             ScalarType dtype, const char* in,
+                             const OffsetCalculator<2> __grid_constant__ offsets,
+                             const func_t __grid_constant__ body) {
   constexpr int64_t kValues = 4;
   const int64_t thread = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   const int64_t first = thread * kValues;

@@ -16,14 +16,20 @@
 #define __device__
 #define __host__
 #define __constant__
+// A parameter that no thread changes, `const T __grid_constant__ x`, need not be copied for every
+// thread.
+#define __grid_constant__ &
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
 
-// Where the calling thread stands in its launch. Plain data, so that reading it is one load.
-inline constinit thread_local uint3 threadIdx{0, 0, 0};
-inline constinit thread_local uint3 blockIdx{0, 0, 0};
-inline constinit thread_local dim3 blockDim{1, 1, 1};
-inline constinit thread_local dim3 gridDim{1, 1, 1};
+// Where the calling thread stands in its launch. Plain data in the initial TLS block, so that
+// reading it is one load from a shared library too.
+#define MUSA_HOST_TLS constinit thread_local __attribute__((tls_model("initial-exec")))
+inline MUSA_HOST_TLS uint3 threadIdx{0, 0, 0};
+inline MUSA_HOST_TLS uint3 blockIdx{0, 0, 0};
+inline MUSA_HOST_TLS dim3 blockDim{1, 1, 1};
+inline MUSA_HOST_TLS dim3 gridDim{1, 1, 1};
+#undef MUSA_HOST_TLS
 
 namespace musa::host {
 

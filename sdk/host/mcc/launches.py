@@ -3,9 +3,10 @@
 The kernel goes in as a lambda, so that template arguments may still be deduced from the arguments of the launch:
 
     ::musa::host::launch(::musa::host::LaunchConfig(grid, block, shmem, stream),
-                         [=](auto... mcc_args) { k<T>(mcc_args...); }, a, b)
+                         [=](const auto&... mcc_args) { k<T>(mcc_args...); }, a, b)
 
-Arguments are evaluated once, by the launching thread, and passed by value, as the dialect says.
+Arguments are evaluated once, by the launching thread, and stored with the launch; each thread of the grid gets its own
+copy, as the dialect says, unless the parameter is a `__grid_constant__`.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def rewrite_launches(source: str, name: str) -> str:
         flat = " ".join(kernel.split())
         gap = "\n" * source.count("\n", tokens[close].start, end)
         comma = ", " if has_arguments else ""
-        edits.append((tokens[close].start, end, f"), [=](auto... mcc_args) {{ {flat}(mcc_args...); }}{comma}{gap}"))
+        edits.append((tokens[close].start, end, f"), [=](const auto&... mcc_args) {{ {flat}(mcc_args...); }}{comma}{gap}"))
     pieces, done = [], 0
     for begin, end, text in sorted(edits):
         pieces += [source[done:begin], text]

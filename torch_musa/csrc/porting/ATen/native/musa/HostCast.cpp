@@ -1,4 +1,5 @@
 #include <ATen/native/musa/HostCast.h>
+#include <ATen/native/musa/HostVectorMath.h>
 
 #include <c10/util/BFloat16.h>
 #include <c10/util/Exception.h>
@@ -12,6 +13,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
+
+#if defined(__x86_64__) && defined(__GNUC__)
+#include <immintrin.h>
+#define HOST_CAST_HAVE_F16C
+#endif
 
 namespace at::native::host_loops {
 namespace {
@@ -60,6 +67,58 @@ void run(char* out, int64_t out_stride, const char* in, int64_t in_stride, int64
     *reinterpret_cast<To*>(out + i * out_stride) =
         c10::convert<To>(*reinterpret_cast<const From*>(in + i * in_stride));
   }
+}
+
+// The same for the pairs that half-precision work goes through all the time: compiled also for
+// AVX2, and Half by the machine's own instructions.
+template <typename To, typename From>
+HOST_LOOPS_CLONES void convert_contiguous(To* to, const From* from, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    to[i] = c10::convert<To>(from[i]);
+  }
+}
+
+#ifdef HOST_CAST_HAVE_F16C
+__attribute__((target("avx,f16c"))) void convert_f16c(float* to, const c10::Half* from, int64_t n) {
+  int64_t i = 0;
+  for (; i + 8 <= n; i += 8) {
+    const __m128i bits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i));
+    _mm256_storeu_ps(to + i, _mm256_cvtph_ps(bits));
+  }
+  for (; i < n; ++i) {
+    to[i] = static_cast<float>(from[i]);
+  }
+}
+
+__attribute__((target("avx,f16c"))) void convert_f16c(c10::Half* to, const float* from, int64_t n) {
+  int64_t i = 0;
+  for (; i + 8 <= n; i += 8) {
+    const __m128i bits = _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i), bits);
+  }
+  for (; i < n; ++i) {
+    to[i] = static_cast<c10::Half>(from[i]);
+  }
+}
+#endif
+
+template <typename To, typename From>
+void run_step(char* out, int64_t out_stride, const char* in, int64_t in_stride, int64_t n) {
+  if (out_stride != sizeof(To) || in_stride != sizeof(From)) {
+    return run<To, From>(out, out_stride, in, in_stride, n);
+  }
+  To* to = reinterpret_cast<To*>(out);
+  const From* from = reinterpret_cast<const From*>(in);
+#ifdef HOST_CAST_HAVE_F16C
+  if constexpr ((std::is_same_v<To, float> && std::is_same_v<From, c10::Half>) ||
+                (std::is_same_v<To, c10::Half> && std::is_same_v<From, float>)) {
+    static const bool has_f16c = __builtin_cpu_supports("avx") && __builtin_cpu_supports("f16c");
+    if (has_f16c) {
+      return convert_f16c(to, from, n);
+    }
+  }
+#endif
+  convert_contiguous(to, from, n);
 }
 
 // A stored bool may be any byte; reading it as bool is undefined for bytes other than 0 and 1.
@@ -118,7 +177,7 @@ void to_core(ScalarType from, char* out, int64_t out_stride, const char* in, int
   switch (from) {
 #define CASE(type, name, core, core_name) \
   case ScalarType::name:                  \
-    return run<core, type>(out, out_stride, in, in_stride, n);
+    return run_step<core, type>(out, out_stride, in, in_stride, n);
     FORALL_STEPPING_TYPES(CASE)
 #undef CASE
     default:
@@ -131,7 +190,7 @@ void from_core(ScalarType to, char* out, int64_t out_stride, const char* in, int
   switch (to) {
 #define CASE(type, name, core, core_name) \
   case ScalarType::name:                  \
-    return run<type, core>(out, out_stride, in, in_stride, n);
+    return run_step<type, core>(out, out_stride, in, in_stride, n);
     FORALL_STEPPING_TYPES(CASE)
 #undef CASE
     default:
