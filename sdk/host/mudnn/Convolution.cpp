@@ -1,6 +1,7 @@
 #include "Internal.h"
 #include "mudnn_nn.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/convolution.h>
 #include <ATen/ops/convolution_backward.h>
 #include <ATen/ops/relu.h>
