@@ -9,6 +9,7 @@
 #include <set>
 #include <string_view>
 
+#include "torch_musa/csrc/aten/FallbackCounts.h"
 #include "torch_musa/csrc/aten/OpName.h"
 
 namespace at::musa {
@@ -85,6 +86,8 @@ void cpu_fallback_unlisted(const c10::OperatorHandle& op, torch::jit::Stack* sta
   }
   run_on_cpu(op, stack);
 }
+
+void count_cpu_fallback(const std::string& op) { counter().count(op); }
 
 std::map<std::string, int64_t> fallback_counts() { return counter().snapshot(); }
 
