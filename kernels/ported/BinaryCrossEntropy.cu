@@ -20,7 +20,8 @@
 namespace at::musa {
 namespace {
 
-// Where PyTorch cuts the logarithm off, so that the loss stays finite, and the denominator of the gradient.
+// Where PyTorch cuts the logarithm off, so that the loss stays finite, and the denominator of the
+// gradient.
 constexpr double kSmallestLog = -100;
 constexpr double kSmallestVariance = 1e-12;
 
@@ -32,37 +33,45 @@ C10_HOST_DEVICE T bounded_log(T x) {
 
 // loss = -(target * log(input) + (1 - target) * log(1 - input)), element by element.
 void element_loss(const Tensor& input, const Tensor& target, const Tensor& loss) {
-  TensorIterator iter =
-      TensorIteratorConfig().add_output(loss).add_const_input(input).add_const_input(target).build();
-  AT_DISPATCH_FLOATING_TYPES_AND2(kHalf, kBFloat16, iter.common_dtype(), "binary_cross_entropy", [&] {
-    using opmath_t = at::opmath_type<scalar_t>;
-    native::gpu_kernel(iter, [] GPU_LAMBDA(scalar_t p, scalar_t t) -> scalar_t {
-      const opmath_t probability = p, truth = t;
-      KERNEL_CHECK(probability >= 0 && probability <= 1, "all elements of input should be between 0 and 1");
-      return (truth - 1) * bounded_log(1 - probability) - truth * bounded_log(probability);
-    });
-  });
+  TensorIterator iter = TensorIteratorConfig()
+                            .add_output(loss)
+                            .add_const_input(input)
+                            .add_const_input(target)
+                            .build();
+  AT_DISPATCH_FLOATING_TYPES_AND2(
+      kHalf, kBFloat16, iter.common_dtype(), "binary_cross_entropy", [&] {
+        using opmath_t = at::opmath_type<scalar_t>;
+        native::gpu_kernel(iter, [] GPU_LAMBDA(scalar_t p, scalar_t t) -> scalar_t {
+          const opmath_t probability = p, truth = t;
+          KERNEL_CHECK(probability >= 0 && probability <= 1,
+                       "all elements of input should be between 0 and 1");
+          return (truth - 1) * bounded_log(1 - probability) - truth * bounded_log(probability);
+        });
+      });
 }
 
-void element_gradient(const Tensor& grad, const Tensor& input, const Tensor& target, const Tensor& grad_input) {
+void element_gradient(const Tensor& grad, const Tensor& input, const Tensor& target,
+                      const Tensor& grad_input) {
   TensorIterator iter = TensorIteratorConfig()
                             .add_output(grad_input)
                             .add_const_input(grad)
                             .add_const_input(input)
                             .add_const_input(target)
                             .build();
-  AT_DISPATCH_FLOATING_TYPES_AND2(kHalf, kBFloat16, iter.common_dtype(), "binary_cross_entropy_backward", [&] {
-    using opmath_t = at::opmath_type<scalar_t>;
-    native::gpu_kernel(iter, [] GPU_LAMBDA(scalar_t g, scalar_t p, scalar_t t) -> scalar_t {
-      const opmath_t gradient = g, probability = p, truth = t;
-      const opmath_t variance = (1 - probability) * probability;
-      const opmath_t smallest = kSmallestVariance;
-      return gradient * (probability - truth) / (variance < smallest ? smallest : variance);
-    });
-  });
+  AT_DISPATCH_FLOATING_TYPES_AND2(
+      kHalf, kBFloat16, iter.common_dtype(), "binary_cross_entropy_backward", [&] {
+        using opmath_t = at::opmath_type<scalar_t>;
+        native::gpu_kernel(iter, [] GPU_LAMBDA(scalar_t g, scalar_t p, scalar_t t) -> scalar_t {
+          const opmath_t gradient = g, probability = p, truth = t;
+          const opmath_t variance = (1 - probability) * probability;
+          const opmath_t smallest = kSmallestVariance;
+          return gradient * (probability - truth) / (variance < smallest ? smallest : variance);
+        });
+      });
 }
 
-Tensor weighted_loss(const Tensor& input, const Tensor& target, const std::optional<Tensor>& weight) {
+Tensor weighted_loss(const Tensor& input, const Tensor& target,
+                     const std::optional<Tensor>& weight) {
   Tensor loss = at::empty_like(input);
   element_loss(input, target, loss);
   return weight.has_value() && weight->defined() ? loss.mul_(*weight) : loss;
@@ -76,22 +85,23 @@ Tensor reduced(const Tensor& loss, int64_t reduction) {
 
 }  // namespace
 
-Tensor BinaryCrossEntropy(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight,
-                          int64_t reduction) {
+Tensor BinaryCrossEntropy(const Tensor& self, const Tensor& target,
+                          const std::optional<Tensor>& weight, int64_t reduction) {
   const c10::musa::MUSAGuard guard(self.device());
   return reduced(weighted_loss(self, target, weight), reduction);
 }
 
-Tensor& BinaryCrossEntropyOut(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight,
-                              int64_t reduction, Tensor& out) {
+Tensor& BinaryCrossEntropyOut(const Tensor& self, const Tensor& target,
+                              const std::optional<Tensor>& weight, int64_t reduction, Tensor& out) {
   const c10::musa::MUSAGuard guard(self.device());
   const Tensor loss = reduced(weighted_loss(self, target, weight), reduction);
   at::native::resize_output(out, loss.sizes());
   return out.copy_(loss);
 }
 
-Tensor BinaryCrossEntropyBackward(const Tensor& grad_output, const Tensor& self, const Tensor& target,
-                                  const std::optional<Tensor>& weight, int64_t reduction) {
+Tensor BinaryCrossEntropyBackward(const Tensor& grad_output, const Tensor& self,
+                                  const Tensor& target, const std::optional<Tensor>& weight,
+                                  int64_t reduction) {
   const c10::musa::MUSAGuard guard(self.device());
   Tensor grad_input = at::empty_like(self);
   element_gradient(grad_output, self, target, grad_input);
@@ -100,8 +110,9 @@ Tensor BinaryCrossEntropyBackward(const Tensor& grad_output, const Tensor& self,
   return grad_input;
 }
 
-Tensor& BinaryCrossEntropyBackwardOut(const Tensor& grad_output, const Tensor& self, const Tensor& target,
-                                      const std::optional<Tensor>& weight, int64_t reduction, Tensor& grad_input) {
+Tensor& BinaryCrossEntropyBackwardOut(const Tensor& grad_output, const Tensor& self,
+                                      const Tensor& target, const std::optional<Tensor>& weight,
+                                      int64_t reduction, Tensor& grad_input) {
   const Tensor gradient = BinaryCrossEntropyBackward(grad_output, self, target, weight, reduction);
   at::native::resize_output(grad_input, gradient.sizes());
   return grad_input.copy_(gradient);

@@ -1,5 +1,5 @@
-// Elementwise parts of mse_loss and smooth_l1_loss and of their gradients, hung on PyTorch's stubs; the reductions around
-// them are PyTorch's.
+// Elementwise parts of mse_loss and smooth_l1_loss and of their gradients, hung on PyTorch's stubs;
+// the reductions around them are PyTorch's.
 #include <ATen/Dispatch.h>
 #include <ATen/native/BinaryOps.h>
 #include <ATen/native/PointwiseOps.h>
@@ -45,12 +45,13 @@ void smooth_l1_backward_kernel(TensorIterator& iter, const Scalar& factor, doubl
   AT_DISPATCH_FLOATING_TYPES_AND2(kHalf, kBFloat16, iter.dtype(), "smooth_l1_backward_cuda", [&] {
     const auto scale = factor.to<scalar_t>();
     const auto limit = static_cast<scalar_t>(beta);
-    gpu_kernel(iter, [scale, limit] GPU_LAMBDA(scalar_t self, scalar_t target, scalar_t grad) -> scalar_t {
-      const scalar_t difference = self - target;
-      if (difference <= -limit) return -scale * grad;
-      if (difference >= limit) return scale * grad;
-      return scale * difference * grad / limit;
-    });
+    gpu_kernel(
+        iter, [scale, limit] GPU_LAMBDA(scalar_t self, scalar_t target, scalar_t grad) -> scalar_t {
+          const scalar_t difference = self - target;
+          if (difference <= -limit) return -scale * grad;
+          if (difference >= limit) return scale * grad;
+          return scale * difference * grad / limit;
+        });
   });
 }
 
