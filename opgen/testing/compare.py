@@ -32,7 +32,7 @@ def tolerance(dtype: torch.dtype, terms: int = 1) -> tuple[float, float]:
     Rounding errors of a sum in a different order grow like the square root of its length (Higham, Accuracy and
     Stability of Numerical Algorithms, 2nd ed., section 4.2). Integer and bool results must be equal.
     """
-    real = {torch.complex64: torch.float32, torch.complex128: torch.float64}.get(dtype, dtype)
+    real = dtype.to_real() if dtype.is_complex else dtype
     if real not in _ULPS:
         return 0.0, 0.0
     rtol = _ULPS[real] * torch.finfo(real).eps * math.sqrt(max(terms, 1))
@@ -63,11 +63,11 @@ def working_dtype(case: Case, result: torch.dtype) -> torch.dtype:
     An out= tensor may be wider than what the operator computes in: the CPU rounds to the common dtype of the inputs on
     the way, a GPU's kernels need not (their loads and stores cast). The default dtype stands in for integers.
     """
-    if not case.op.outs or not result.is_floating_point:
+    if not case.op.outs or not (result.is_floating_point or result.is_complex):
         return result
     outs = {argument.name for argument in case.op.outs}
     inputs = [spec.dtype for path, spec in case.tensors() if path not in outs]
-    floating = [dtype for dtype in inputs if dtype.is_floating_point] or [torch.float32]
+    floating = [dtype for dtype in inputs if dtype.is_floating_point or dtype.is_complex] or [torch.float32]
     return max((result, *floating), key=lambda dtype: tolerance(dtype)[0])
 
 
@@ -127,10 +127,14 @@ def _compare_form(case: Case, wanted: Tensor, got: Tensor, domain: Domain, devic
 def strides_promised(case: Case, domain: Domain, result: Tensor) -> bool:
     """Upstream promises the strides of what TensorIterator makes, of views, of what is written in place.
 
-    The domain table has the last word. An out= tensor of the right shape keeps its own; one that had to be resized is laid out as the kernel likes.
+    The domain table has the last word. Operands of several dtypes are converted first on the CPU, into new strides, and
+    on the fly on a device, so there nothing is promised. An out= tensor of the right shape keeps its strides; one that
+    had to be resized is laid out as the kernel likes.
     """
     if domain.strides is not None:
         return domain.strides
+    if len({spec.dtype for _, spec in case.tensors()}) > 1 and not any(case.op.returns):
+        return False
     if case.op.outs:
         shapes = {case.arguments[argument.name].shape for argument in case.op.outs}
         return tuple(result.shape) in shapes or case.op.pointwise

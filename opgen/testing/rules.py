@@ -20,10 +20,11 @@ _PARTNERS = (torch.float32, torch.int64, torch.bool, torch.float64, torch.int32,
 
 # Binary operators take a 0-dim CPU tensor beside device tensors, as they would a number; the rest of the elementwise
 # ones refuse it on a device, which comparing with the CPU cannot show.
-_TAKE_CPU_SCALARS = frozenset(
-    "add sub rsub mul div floor_divide remainder fmod pow atan2 maximum minimum fmax fmin eq ne lt le gt ge logical_and "
-    "logical_or logical_xor bitwise_and bitwise_or bitwise_xor".split()
-)
+_TAKE_CPU_SCALARS = frozenset({
+    *("add", "sub", "rsub", "mul", "div", "floor_divide", "remainder", "fmod", "pow", "atan2"),
+    *("maximum", "minimum", "fmax", "fmin", "eq", "ne", "lt", "le", "gt", "ge"),
+    *("logical_and", "logical_or", "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor"),
+})  # fmt: skip
 
 
 def make_argument(build: Build, argument: Argument) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -24,7 +24,8 @@ class Numbers:
     """Which values a tensor may hold.
 
     ``whole`` values only; ``special``: nan, infinities, signed zeros and the type's extremes may occur;
-    ``nonzero``: no value is zero (rounding to an integer type included).
+    ``nonzero``: no value is zero (rounding to an integer type included). ``cuts`` False: complex values keep off the
+    axes, where poles and branch cuts lie and libraries differ in the sign of a zero.
     """
 
     low: float = -4.0
@@ -32,6 +33,7 @@ class Numbers:
     whole: bool = False
     special: bool = False
     nonzero: bool = False
+    cuts: bool = True
 
 
 ORDINARY = Numbers()
@@ -45,7 +47,8 @@ def numbers(source: Source, shape: tuple[int, ...], dtype: torch.dtype, of: Numb
     """
     generator = torch.Generator().manual_seed(source.integer(0, 1 << 12))
     if dtype.is_complex:
-        pair = _real_numbers(source, (*shape, 2), torch.float64, of, generator)
+        parts = of if of.cuts else replace(of, nonzero=True)
+        pair = _real_numbers(source, (*shape, 2), torch.float64, parts, generator)
         return torch.view_as_complex(pair).to(dtype)
     return _real_numbers(source, shape, dtype, of, generator)
 

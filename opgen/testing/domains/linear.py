@@ -27,7 +27,9 @@ def _prepare_product(build: Build) -> dict[str, Any]:
     right: tuple[int, ...] = (b, k, n) if batched else (k, n)
     out: tuple[int, ...] = (b, m, n) if root == "baddbmm" else (m, n)
     if root in {"mv", "addmv"}:
-        right, out = (k,), (m,)
+        # with nothing to add up the CPU's addmv gives the shape of its addend
+        k = max(k, 1)
+        left, right, out = (m, k), (k,), (m,)
     if root in {"dot", "vdot"}:
         left, right = (k,), (k,)
     if root in {"ger", "outer", "addr"}:
@@ -108,9 +110,10 @@ TABLE = {
     "matmul": Domain(prepare=_prepare_matmul, numbers=_SMALL, accumulates=True),
     "linear": Domain(prepare=_prepare_linear, numbers=_SMALL, accumulates=True),
     "linear_backward": Domain(prepare=_prepare_linear_backward, numbers=_SMALL, accumulates=True),
-    "linalg_inv_ex _linalg_det _linalg_slogdet linalg_lu_factor_ex": Domain(
-        prepare=_prepare_square, dtypes=_DECOMPOSED, accumulates=True
-    ),
+    "linalg_inv_ex linalg_lu_factor_ex": Domain(prepare=_prepare_square, dtypes=_DECOMPOSED, accumulates=True),
+    # the factorization that comes along may be the transposed matrix's
+    "_linalg_det": Domain(prepare=_prepare_square, dtypes=_DECOMPOSED, accumulates=True, private=frozenset({1, 2})),
+    "_linalg_slogdet": Domain(prepare=_prepare_square, dtypes=_DECOMPOSED, accumulates=True, private=frozenset({2, 3})),
     "linalg_qr _linalg_svd": Domain(
         ranks=(2, 4),
         least_size=1,
@@ -122,6 +125,7 @@ TABLE = {
     "cholesky linalg_cholesky_ex cholesky_inverse": Domain(
         prepare=_prepare_definite, dtypes=_DECOMPOSED, accumulates=True
     ),
-    "_linalg_solve_ex linalg_solve_triangular": Domain(prepare=_prepare_solve, dtypes=_DECOMPOSED, accumulates=True),
+    "_linalg_solve_ex": Domain(prepare=_prepare_solve, dtypes=_DECOMPOSED, accumulates=True, private=frozenset({1, 2})),
+    "linalg_solve_triangular": Domain(prepare=_prepare_solve, dtypes=_DECOMPOSED, accumulates=True),
     "linalg_cross": Domain(ranks=(1, 3)),
 }

@@ -140,6 +140,12 @@ def _prepare_batch_norm_update(build: Build) -> Arguments:
     return made
 
 
+def _prepare_batch_norm_out(build: Build) -> Arguments:
+    update = build.op.base == "_batch_norm_with_update"
+    made = _prepare_batch_norm_update(build) if update else _prepare_batch_norm(build)
+    return {**made, "input": TensorSpec.of(made["input"].value)}
+
+
 def _prepare_layer_norm(build: Build) -> Arguments:
     count = build.size(1, len(build.shape))
     normalized = list(build.shape[-count:])
@@ -422,15 +428,15 @@ TABLE = {
     "convolution_backward_overrideable": _layer(_prepare_convolution_backward, reference=convolution_backward),
     "native_batch_norm _native_batch_norm_legit batch_norm": _layer(_prepare_batch_norm, mutates=_RUNNING),
     "_batch_norm_with_update _batch_norm_with_update_functional": _layer(_prepare_batch_norm_update, mutates=_RUNNING),
-    # in half precision the CPU's out= form reads its float16 statistics as float32, past their end
-    "_batch_norm_with_update.out native_batch_norm.out _native_batch_norm_legit.out _native_batch_norm_legit.no_stats_out": Domain(
-        prepare=lambda b: (
-            _prepare_batch_norm_update(b) if b.op.base == "_batch_norm_with_update" else _prepare_batch_norm(b)
-        ),
+    # the CPU's out= forms read half-precision statistics as float32, past their end, and every input as a dense one
+    "_batch_norm_with_update.out native_batch_norm.out _native_batch_norm_legit.out "
+    "_native_batch_norm_legit.no_stats_out": Domain(
+        prepare=_prepare_batch_norm_out,
         numbers=_SMALL,
         accumulates=True,
         dtypes=(torch.float32, torch.float64),
         mutates=_RUNNING,
+        dense_out=True,
     ),
     "native_batch_norm_backward": _layer(_prepare_batch_norm_backward),
     "batch_norm_backward": _layer(_prepare_updated_backward),
@@ -441,8 +447,9 @@ TABLE = {
     "max_pool2d_with_indices max_pool3d_with_indices avg_pool2d avg_pool3d": _layer(_prepare_pool),
     "max_pool2d_with_indices_backward max_pool3d_with_indices_backward": _layer(_prepare_max_pool_backward),
     "avg_pool2d_backward avg_pool3d_backward": _layer(_prepare_avg_pool_backward),
+    # the CPU lays out= anew, whatever its shape
     "_adaptive_avg_pool2d _adaptive_avg_pool3d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool2d "
-    "adaptive_max_pool3d": _layer(_prepare_adaptive_pool),
+    "adaptive_max_pool3d": _layer(_prepare_adaptive_pool, strides=False),
     "_adaptive_avg_pool2d_backward _adaptive_avg_pool3d_backward adaptive_avg_pool3d_backward "
     "adaptive_max_pool2d_backward adaptive_max_pool3d_backward": _layer(_prepare_adaptive_pool_backward),
     "upsample_nearest1d upsample_nearest2d upsample_nearest3d _upsample_nearest_exact1d _upsample_nearest_exact2d "

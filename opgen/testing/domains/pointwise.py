@@ -100,7 +100,7 @@ TABLE = {
     # trigonometric functions of huge numbers depend on the library's argument reduction
     "sin cos tan tanh sinh cosh asin acos atan asinh acosh atanh exp exp2 expm1 log log2 log10 log1p sqrt rsqrt "
     "erf erfc sigmoid special_i0 special_i0e special_i1 special_i1e i0 special_entr special_log_ndtr "
-    "special_xlog1py xlogy frac trunc fix frexp": Domain(numbers=_PLAIN),
+    "special_xlog1py xlogy frac trunc fix frexp logaddexp logaddexp2": Domain(numbers=Numbers(cuts=False)),
     # a float that an integer type cannot hold converts to anything
     "floor_divide remainder fmod": _DIVISION,
     "div divide true_divide": Domain(numbers=_PLAIN, arguments={"other": _divisor}),
@@ -135,7 +135,9 @@ TABLE = {
     ),
     "elu": Domain(arguments={"alpha": one_of(1.0, 0.5), "scale": one_of(1.0, 2.0), "input_scale": one_of(1.0, 1.5)}),
     "celu": Domain(arguments={"alpha": one_of(1.0, 0.5)}),
-    "gelu_backward silu_backward mish_backward hardswish_backward hardsigmoid_backward logit_backward "
+    # the CPU's constant 1/6 is a float32
+    "hardsigmoid_backward": Domain(promotes=False, dtypes=(torch.float32, torch.float16, torch.bfloat16)),
+    "gelu_backward silu_backward mish_backward hardswish_backward logit_backward "
     "softplus_backward threshold_backward leaky_relu_backward softshrink_backward hardshrink_backward": Domain(
         pointwise=True,
         promotes=False,
