@@ -24,8 +24,8 @@ namespace {
 // modes: nothing but the backend's own kernels may run, and nothing is recorded by a profiler.
 class LibraryScope {
  public:
-  LibraryScope() {
-    if (at::hasCallbacks()) no_record_.emplace(/*is_enabled=*/false);
+  explicit LibraryScope(bool recorded) {
+    if (recorded) no_record_.emplace(/*is_enabled=*/false);
   }
 
  private:
@@ -250,9 +250,10 @@ Status Call::run_impl(c10::function_ref<Work(Call&)> prepare, bool synchronize) 
     if (log_calls()) log_call(*this);
     check_operands();
     check_memory();
+    const bool recorded = at::hasCallbacks();
     Work work;
     {
-      LibraryScope scope;
+      LibraryScope scope(recorded);
       if (effect_ == Effect::WRITES_ZEROS) {
         c10::SmallVector<at::Tensor, 2> outputs;
         for (const Operand& operand : operands_) {
@@ -266,8 +267,8 @@ Status Call::run_impl(c10::function_ref<Work(Call&)> prepare, bool synchronize) 
       }
     }
     if (!work) return Status::SUCCESS;
-    host::enqueue(handle_.GetDevice(), handle_.GetStream(), [work = std::move(work)] {
-      LibraryScope scope;
+    host::enqueue(handle_.GetDevice(), handle_.GetStream(), [work = std::move(work), recorded] {
+      LibraryScope scope(recorded);
       work();
     });
     if (synchronize) host::synchronize(handle_.GetDevice(), handle_.GetStream());

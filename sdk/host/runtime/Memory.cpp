@@ -1,5 +1,7 @@
 #include "Memory.h"
 
+#include <atomic>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -87,13 +89,19 @@ class Registry {
     return block;
   }
 
+  // Changes whenever a block comes or goes.
+  uint64_t version() const { return version_.load(std::memory_order_acquire); }
+
   size_t used(int device) const {
     std::shared_lock lock(mutex_);
     return used_[device];
   }
 
  private:
-  void insert(const Block& block) { blocks_.emplace(block.begin, block); }
+  void insert(const Block& block) {
+    blocks_.emplace(block.begin, block);
+    version_.fetch_add(1, std::memory_order_release);
+  }
 
   bool overlaps(const char* begin, size_t bytes) const {
     auto next = blocks_.lower_bound(begin);
@@ -110,11 +118,13 @@ class Registry {
     require(found != blocks_.end() && is_right_kind(found->second), error);
     const Block block = found->second;
     blocks_.erase(found);
+    version_.fetch_add(1, std::memory_order_release);
     if (block.on_device) used_[block.device] -= block.bytes;
     return block;
   }
 
   mutable std::shared_mutex mutex_;
+  std::atomic<uint64_t> version_{1};
   std::map<const char*, Block> blocks_;
   std::vector<size_t> used_ = std::vector<size_t>(static_cast<size_t>(device_count()));
 };
@@ -124,9 +134,20 @@ class Registry {
 std::optional<Block> find_block(const void* pointer) { return Registry::instance().find(pointer); }
 
 bool device_accessible(const void* pointer, size_t bytes, int device) {
-  const std::optional<Block> block = find_block(pointer);
-  if (!block || !block->holds(pointer, bytes)) return false;
-  return !block->on_device || block->device == device || peer_enabled(device, block->device);
+  // The operands of a call tend to lie in one block: the last one found is tried first.
+  struct Recent {
+    uint64_t version;
+    Block block;
+  };
+  thread_local Recent recent{};
+  const uint64_t version = Registry::instance().version();
+  if (recent.version != version || !recent.block.holds(pointer, bytes)) {
+    const std::optional<Block> found = find_block(pointer);
+    if (!found || !found->holds(pointer, bytes)) return false;
+    recent = {version, *found};
+  }
+  const Block& block = recent.block;
+  return !block.on_device || block.device == device || peer_enabled(device, block.device);
 }
 
 }  // namespace musa::host
