@@ -47,7 +47,7 @@ Tensor& FillScalar_(Tensor& self, const Scalar& value) {
 Tensor& FillTensor_(Tensor& self, const Tensor& value) {
   TORCH_CHECK(value.dim() == 0, "fill_ only supports 0-dimension value tensor but got tensor with ",
               value.dim(), " dimensions.");
-  const bool may_not_fit = value.is_complex() && !self.is_complex();
+  const bool may_not_fit = !canCast(value.scalar_type(), self.scalar_type());
   if (self.device() != value.device() || may_not_fit) return self.fill_(value.item());
   // On the device the value is not known here: broadcast it instead of waiting for it.
   if (value.is_alias_of(self)) return self.copy_(value.clone());

@@ -44,6 +44,8 @@ Tensor& IndexSelectOut(const Tensor& self, int64_t dim, const Tensor& index, Ten
   at::assert_no_overlap(out, index);
   DimArray shape(self.sizes().begin(), self.sizes().end());
   if (self.dim() > 0) {
+    TORCH_CHECK_INDEX(self.dim() > 1 || self.size(dim) > 0 || index.numel() == 0,
+                      "index out of range in self");
     TORCH_CHECK(self.size(dim) > 0 || index.numel() == 0,
                 "index_select(): self indexing axis dim should be positive");
     shape[dim] = index.numel();

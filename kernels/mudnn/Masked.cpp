@@ -49,8 +49,8 @@ Tensor& MaskedFillTensor_(Tensor& self, const Tensor& mask, const Tensor& value)
               mask.scalar_type());
   TORCH_CHECK(self.device() == mask.device(), "expected self and mask to be on the same device, ",
               "but got mask on ", mask.device(), " and self on ", self.device());
-  if (value.is_complex() && !self.is_complex()) {
-    // Whether the value fits depends on its imaginary part.
+  if (!value.is_cpu() && !canCast(value.scalar_type(), self.scalar_type())) {
+    // Whether the value fits, the CPU has to see.
     return self.masked_fill_(mask, value.item());
   }
   if (at::has_internal_overlap(self) == MemOverlap::Yes) {

@@ -87,11 +87,12 @@ void prod(const Tensor& self, OptionalIntArrayRef dim, const Tensor& out) {
   }
 }
 
-// What nansum sums. Integers have no NaN, whatever dtype they are summed in.
+// What nansum sums in dtype `dtype`. Integers have no NaN.
 Tensor without_nan(const Tensor& self, ScalarType dtype) {
   TORCH_CHECK(!self.is_complex(), "nansum does not support complex inputs");
   if (isIntegralType(self.scalar_type(), /*includeBool=*/true)) return self;
-  CheckFloatingType(dtype, "nansum_cpu");
+  TORCH_CHECK_NOT_IMPLEMENTED(!isComplexType(dtype), "\"nansum_cpu\" not implemented for '",
+                              toString(dtype), "'");
   return self.masked_fill(at::isnan(self), 0);
 }
 
@@ -142,6 +143,8 @@ Tensor CountNonzero(const Tensor& self, IntArrayRef dim) { return self.ne(0).sum
 
 Tensor& NansumOut(const Tensor& self, OptionalIntArrayRef dim, bool keepdim,
                   std::optional<ScalarType> dtype, Tensor& out) {
+  // As on the CPU, only the functional overload sums floating-point numbers in integers.
+  if (self.is_floating_point()) CheckFloatingType(dtype.value_or(out.scalar_type()), "nansum_cpu");
   return at::sum_out(out, without_nan(self, dtype.value_or(out.scalar_type())), dim, keepdim,
                      dtype);
 }

@@ -1,5 +1,5 @@
-// Activations for which muDNN has no mode, and gradients of those it has no *_BW mode for. Most hang on PyTorch's stubs:
-// the operators around them are PyTorch's.
+// Activations for which muDNN has no mode, and gradients of those it has no *_BW mode for. Most
+// hang on PyTorch's stubs: the operators around them are PyTorch's.
 #include <ATen/Dispatch.h>
 #include <ATen/native/Activation.h>
 #include <ATen/native/TensorIterator.h>
@@ -41,7 +41,8 @@ void elu_backward_kernel(TensorIteratorBase& iter, const Scalar& alpha, const Sc
   });
 }
 
-void softplus_backward_kernel(TensorIteratorBase& iter, const Scalar& beta, const Scalar& threshold) {
+void softplus_backward_kernel(TensorIteratorBase& iter, const Scalar& beta,
+                              const Scalar& threshold) {
   AT_DISPATCH_FLOATING_TYPES(opmath_dtype(iter), "softplus_backward_cuda", [&] {
     const auto slope = beta.to<scalar_t>();
     const auto limit = threshold.to<scalar_t>();
@@ -111,12 +112,13 @@ void softshrink_kernel(TensorIteratorBase& iter, const Scalar& lambda) {
 }
 
 void shrink_backward_kernel(TensorIteratorBase& iter, const Scalar& lambda) {
-  AT_DISPATCH_FLOATING_TYPES_AND2(kHalf, kBFloat16, iter.common_dtype(), "shrink_backward_cuda", [&] {
-    const auto limit = lambda.to<scalar_t>();
-    gpu_kernel(iter, [limit] GPU_LAMBDA(scalar_t grad, scalar_t x) -> scalar_t {
-      return x >= -limit && x <= limit ? scalar_t(0) : grad;
-    });
-  });
+  AT_DISPATCH_FLOATING_TYPES_AND2(
+      kHalf, kBFloat16, iter.common_dtype(), "shrink_backward_cuda", [&] {
+        const auto limit = lambda.to<scalar_t>();
+        gpu_kernel(iter, [limit] GPU_LAMBDA(scalar_t grad, scalar_t x) -> scalar_t {
+          return x >= -limit && x <= limit ? scalar_t(0) : grad;
+        });
+      });
 }
 
 // Inputs: the two halves of the operand.
