@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -45,7 +45,11 @@ class Build:
         expand: bool = True,
     ) -> TensorSpec:
         """A tensor of that shape with random values in a random layout."""
-        values = numbers(self.source, tuple(shape), dtype or self.dtype, of or self.domain.numbers)
+        of = of or self.domain.numbers
+        if self.dtype.is_complex:
+            # what a product of complex numbers with infinite parts gives is open
+            of = replace(of, special=False)
+        values = numbers(self.source, tuple(shape), dtype or self.dtype, of)
         return lay_out(self.source, values, expand)
 
     def lay_out(self, tensor: Tensor) -> TensorSpec:

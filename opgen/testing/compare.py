@@ -133,12 +133,11 @@ def strides_promised(case: Case, domain: Domain, result: Tensor) -> bool:
     """
     if domain.strides is not None:
         return domain.strides
-    if len({spec.dtype for _, spec in case.tensors()}) > 1 and not any(case.op.returns):
-        return False
-    if case.op.outs:
-        shapes = {case.arguments[argument.name].shape for argument in case.op.outs}
-        return tuple(result.shape) in shapes or case.op.pointwise
-    return case.op.pointwise or domain.pointwise or any(case.op.returns)
+    shapes = {case.arguments[argument.name].shape for argument in case.op.outs}
+    if tuple(result.shape) in shapes or (any(case.op.returns) and not shapes):
+        return True
+    mixed = len({spec.dtype for _, spec in case.tensors()}) > 1
+    return (case.op.pointwise or domain.pointwise) and not mixed
 
 
 def _meant_strides(tensor: Tensor) -> Sequence[int]:

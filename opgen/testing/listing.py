@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib import metadata
@@ -25,24 +26,25 @@ class Listed:
     fallback: bool
 
 
-def listed_overloads(text: str, torch_version: str | None = None) -> tuple[Listed, ...]:
+def listed_overloads(text: str, torch_version: str | None = None, cpu_kernels: str = "") -> tuple[Listed, ...]:
     """The overloads that a list registers for dense tensors under that PyTorch version, by default the installed one.
 
-    The out= variants that an entry asks for with ``autogen`` count too; entries for sparse, nested or quantized tensors
-    alone do not.
+    ``cpu_kernels`` is the source of the kernels that compute on the CPU on purpose. The out= variants that an entry
+    asks for with ``autogen`` count too; entries for sparse, nested or quantized tensors alone do not.
     """
     version = torch_version or metadata.version("torch")
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     listed: dict[str, Listed] = {}
     through_cpu: set[str] = set()
     followers: set[str] = set()
+    host = set(re.findall(r"\w+", cpu_kernels))
     for entry in yaml.load(text, Loader=loader) or []:
         if not SpecifierSet(str(entry.get("torch", ""))).contains(version, prereleases=True):
             continue
         kernels = _kernels(entry)
         if kernels and not _DENSE_KEYS & kernels.keys():
             continue
-        fallback = "cpu_fallback" in kernels.values()
+        fallback = any(name == "cpu_fallback" or name in host for name in kernels.values())
         names = [_name(entry["func"]), *(name.strip() for name in str(entry.get("autogen", "")).split(","))]
         for name in filter(None, names):
             listed[name] = Listed(name, fallback)
@@ -58,8 +60,10 @@ def listed_overloads(text: str, torch_version: str | None = None) -> tuple[Liste
 
 
 def read_listed(path: Path, torch_version: str | None = None) -> tuple[Listed, ...]:
-    """`listed_overloads` of a file."""
-    return listed_overloads(path.read_text(encoding="utf-8"), torch_version)
+    """`listed_overloads` of a project's list, yaml/musa_functions.yaml, beside its kernels/cpu_fallback."""
+    sources = sorted((path.parent.parent / "kernels" / "cpu_fallback").glob("*.cpp"))
+    cpu_kernels = "\n".join(source.read_text(encoding="utf-8") for source in sources)
+    return listed_overloads(path.read_text(encoding="utf-8"), torch_version, cpu_kernels)
 
 
 def _name(func: str) -> str:

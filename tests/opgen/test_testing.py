@@ -345,18 +345,21 @@ def test_listing_reads_dense_entries_of_this_torch() -> None:
 - func: slow
   dispatch: {PrivateUse1: cpu_fallback}
   autogen: slow.out, slow_
+- func: inverse
+  dispatch: {PrivateUse1: HostInverse}
 - func: solve
 - func: solve.out
   dispatch: {PrivateUse1: cpu_fallback}
 - func: musa::rope(Tensor q) -> Tensor
   dispatch: {PrivateUse1: Rope}
 """
-    assert listed_overloads(text, "2.13.0+cpu") == (
+    assert listed_overloads(text, "2.13.0+cpu", "TORCH_IMPL_FUNC(HostInverse)(const Tensor& self) {}") == (
         Listed("add.Tensor", False),
         Listed("aminmax", False),
         Listed("slow", True),
         Listed("slow.out", True),
         Listed("slow_", True),
+        Listed("inverse", True),
         Listed("solve", True),
         Listed("solve.out", True),
         Listed("musa::rope", False),

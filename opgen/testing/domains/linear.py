@@ -27,8 +27,8 @@ def _prepare_product(build: Build) -> dict[str, Any]:
     right: tuple[int, ...] = (b, k, n) if batched else (k, n)
     out: tuple[int, ...] = (b, m, n) if root == "baddbmm" else (m, n)
     if root in {"mv", "addmv"}:
-        # with nothing to add up the CPU's addmv gives the shape of its addend
-        k = max(k, 1)
+        # of an empty matrix the CPU's addmv gives the shape of its addend
+        m, k = max(m, 1), max(k, 1)
         left, right, out = (m, k), (k,), (m,)
     if root in {"dot", "vdot"}:
         left, right = (k,), (k,)

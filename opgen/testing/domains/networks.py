@@ -436,7 +436,7 @@ TABLE = {
         accumulates=True,
         dtypes=(torch.float32, torch.float64),
         mutates=_RUNNING,
-        dense_out=True,
+        trusts_out=True,
     ),
     "native_batch_norm_backward": _layer(_prepare_batch_norm_backward),
     "batch_norm_backward": _layer(_prepare_updated_backward),

@@ -149,6 +149,8 @@ TABLE = {
     "logsumexp logcumsumexp": Domain(numbers=_SMALL, accumulates=True, ranks=(1, 4)),
     "_logcumsumexp": Domain(numbers=_SMALL, accumulates=True, ranks=(1, 4), trusts_out=True),
     "amax amin aminmax any all max min": _EXTREME,
+    # of no elements the CPU's out= forms give whatever the memory held
+    "max.unary_out min.unary_out": Domain(numbers=_TIES, least_size=1),
     # with a uint8 out the CPU converts the input first, and 0.5 becomes false
     "any.out any.all_out any.dims_out all.out all.all_out all.dims_out": Domain(numbers=Numbers(0, 1, whole=True)),
     "argmax argmin": Domain(numbers=_TIES),
