@@ -1,17 +1,92 @@
 #include <torch_musa/ops/native_group_norm_backward_native.h>
+#include <torch_musa/ops/native_group_norm_native.h>
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/native_layer_norm_backward.h>
 #include <ATen/ops/sum.h>
 #include <ATen/ops/zeros.h>
 
+#include "kernels/mudnn/Layout.h"
+#include "torch_musa/csrc/aten/utils/Utils.h"
 #include "torch_musa/csrc/core/MUSAGuard.h"
 
 namespace at::musa {
+namespace {
+
+bool IsLowPrecision(const Tensor& t) {
+  return t.scalar_type() == kHalf || t.scalar_type() == kBFloat16;
+}
+
+// The dtype of parameters and statistics: that of the input, or float beside a half-precision
+// input.
+ScalarType StatisticsType(const Tensor& input, const Tensor& weight, const Tensor& bias) {
+  CheckFloatingType(input.scalar_type(), "group_norm");
+  ScalarType dtype = input.scalar_type();
+  for (const Tensor* t : {&weight, &bias}) {
+    if (IsLowPrecision(input) && t->defined() && t->scalar_type() == kFloat) dtype = kFloat;
+  }
+  for (const Tensor* t : {&weight, &bias}) {
+    TORCH_CHECK(!t->defined() || t->scalar_type() == dtype,
+                "group_norm: expect parameter to have scalar type of ", dtype, ", but got ",
+                t->defined() ? t->scalar_type() : dtype);
+  }
+  return dtype;
+}
+
+void CheckGroups(const Tensor& input, const Tensor& weight, const Tensor& bias, int64_t C,
+                 int64_t group) {
+  TORCH_CHECK(group > 0, "Expected num groups to be greater than 0, got ", group);
+  TORCH_CHECK(C % group == 0,
+              "Expected number of channels in input to be divisible by num_groups, but got input "
+              "of shape ",
+              input.sizes(), " and num_groups=", group);
+  for (const Tensor* t : {&weight, &bias}) {
+    TORCH_CHECK(!t->defined() || (t->dim() == 1 && t->numel() == C), "Expected ",
+                t == &weight ? "weight" : "bias",
+                " to be a vector of size equal to the number of channels in input, but got one of "
+                "shape ",
+                t->defined() ? t->sizes() : IntArrayRef(), " and input of shape ", input.sizes());
+  }
+}
+
+}  // namespace
+
+std::tuple<Tensor, Tensor, Tensor> NativeGroupNorm(const Tensor& input,
+                                                   const std::optional<Tensor>& weight_opt,
+                                                   const std::optional<Tensor>& bias_opt, int64_t N,
+                                                   int64_t C, int64_t HxW, int64_t group,
+                                                   double eps) {
+  const Tensor weight = weight_opt.value_or(Tensor()), bias = bias_opt.value_or(Tensor());
+  CheckGroups(input, weight, bias, C, group);
+  const TensorOptions statistics = input.options().dtype(StatisticsType(input, weight, bias));
+  const c10::musa::MUSAGuard guard(input.device());
+  Tensor out = at::empty_like(input, input.suggest_memory_format());
+  Tensor mean = at::zeros({N, group}, statistics);
+  Tensor rstd = at::zeros({N, group}, statistics);
+  if (out.numel() == 0) return {out, mean, rstd};
+
+  const Tensor x = input.reshape({N, C, HxW}).contiguous();
+  const Tensor gamma = weight.defined() ? weight.contiguous() : weight;
+  const Tensor beta = bias.defined() ? bias.contiguous() : bias;
+  const DenseOutput result(out);
+
+  muTensor mt_out = DescribeDense(result.tensor().view({N, C, HxW}));
+  muTensor mt_mean = DescribeDense(mean), mt_rstd = DescribeDense(rstd);
+  ::musa::dnn::GroupNorm op;
+  CHECK_MUDNN_STATUS(op.SetAxis(1), "SetAxis");
+  CHECK_MUDNN_STATUS(op.SetEpsilon(eps), "SetEpsilon");
+  CHECK_MUDNN_STATUS(op.SetGroup(ToInt(group)), "SetGroup");
+  CHECK_MUDNN_STATUS(op.Run(GetMudnnHandle(), mt_out, mt_mean, mt_rstd, DescribeDense(x),
+                            DescribeDense(gamma), DescribeDense(beta)),
+                     "GroupNorm");
+  result.finish();
+  return {out, mean, rstd};
+}
 
 // muDNN has no gradient of GroupNorm. With the scale taken into the incoming gradient, normalizing
-// a group is normalizing a layer without parameters, and that gradient it has. The forward pass
-// needs no kernel: PyTorch's own formula for it is a batch norm.
+// a group is normalizing a layer without parameters, and that gradient it has.
 std::tuple<Tensor, Tensor, Tensor> NativeGroupNormBackward(
     const Tensor& grad_out, const Tensor& input, const Tensor& mean, const Tensor& rstd,
     const std::optional<Tensor>& weight_opt, int64_t N, int64_t C, int64_t HxW, int64_t group,
@@ -32,8 +107,7 @@ std::tuple<Tensor, Tensor, Tensor> NativeGroupNormBackward(
   const int64_t slices = N * group, length = C / group * HxW;
   const Tensor dy = grad_out.reshape({N, C, HxW}), x = input.reshape({N, C, HxW});
   // Sums run over batch and image, in float for half-precision inputs.
-  const bool low_precision = input.scalar_type() == kHalf || input.scalar_type() == kBFloat16;
-  const ScalarType wide = low_precision ? kFloat : input.scalar_type();
+  const ScalarType wide = IsLowPrecision(input) ? kFloat : input.scalar_type();
 
   Tensor grad_input, grad_weight, grad_bias;
   if (output_mask[0]) {
@@ -43,7 +117,8 @@ std::tuple<Tensor, Tensor, Tensor> NativeGroupNormBackward(
                                  scaled.reshape({slices, length}), x.reshape({slices, length}),
                                  {length}, mean.reshape({slices, 1}), rstd.reshape({slices, 1}),
                                  std::nullopt, std::nullopt, {true, false, false}))
-                     .view(input.sizes());
+                     .view(input.sizes())
+                     .contiguous(input.suggest_memory_format());
   }
   if (output_mask[1]) {
     const auto per_group = [&](const Tensor& t) { return t.to(wide).view({N, group, 1, 1}); };

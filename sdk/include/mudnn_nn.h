@@ -168,6 +168,24 @@ class MUDNN_API LayerNorm {
   VarMode var_mode_ = VarMode::WELFORD;
 };
 
+// Normalization of groups of channels. Operands are contiguous; mean and rstd hold one value per
+// sample and group. gamma and beta (one value per channel) may be absent.
+class MUDNN_API GroupNorm {
+ public:
+  // The dimension of the channels; only 1 is supported.
+  Status SetAxis(int axis);
+  Status SetEpsilon(double epsilon);
+  Status SetGroup(int group);
+
+  Status Run(Handle& h, Tensor& out, Tensor& mean, Tensor& rstd, const Tensor& in,
+             const Tensor& gamma, const Tensor& beta) const;
+
+ private:
+  int axis_ = 1;
+  double epsilon_ = 1e-5;
+  int group_ = 1;
+};
+
 // Negative log likelihood of class indices. in is (N, C) or (N, C, H, W), target INT64 without the
 // C.
 class MUDNN_API NLLLoss {

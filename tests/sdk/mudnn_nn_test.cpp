@@ -358,6 +358,24 @@ TEST(layer_norm) {
   CHECK_STATUS(op.Run(handle(), out, mean, rstd, in, weight, Tensor(), nullptr), NOT_SUPPORTED);
 }
 
+TEST(group_norm) {
+  const at::Tensor x = at::randn({2, 4, 3, 5}), w = at::randn({4}), b = at::randn({4});
+  DeviceTensor in(x), weight(w), bias(b), out(at::zeros_like(x)), mean(at::zeros({2, 2}));
+  DeviceTensor rstd(at::zeros({2, 2}));
+  GroupNorm op;
+  op.SetGroup(2);
+  CHECK_OK(op.Run(handle(), out, mean, rstd, in, weight, bias));
+  // Layer normalization of every group, in double.
+  const at::Tensor groups = x.to(at::kDouble).view({2, 2, 30});
+  const at::Tensor m = groups.mean(-1), r = at::rsqrt(groups.var(-1, false) + 1e-5);
+  const at::Tensor normal = (groups - m.unsqueeze(-1)) * r.unsqueeze(-1);
+  CHECK_CLOSE(mean.read(), m, kTolerance);
+  CHECK_CLOSE(rstd.read(), r, kTolerance);
+  CHECK_CLOSE(out.read(), normal.view_as(x) * w.view({4, 1, 1}) + b.view({4, 1, 1}), kTolerance);
+  op.SetGroup(3);
+  CHECK_STATUS(op.Run(handle(), out, mean, rstd, in, weight, bias), INVALID_PARAMETER);
+}
+
 // ---- losses and dropout ----------------------------------------------------------------------
 
 TEST(nll_loss) {
