@@ -1,5 +1,6 @@
 // var, std and their pairs with the mean.
 
+#include "kernels/mudnn/Layout.h"
 #include "kernels/mudnn/Reduction.h"
 #include "torch_musa/csrc/core/MUSAGuard.h"
 
@@ -35,6 +36,7 @@ void spread(const char* name, bool take_sqrt, const Tensor& self, OptionalIntArr
                "(): degrees of freedom is <= 0. Correction should be strictly less than the "
                "reduction factor (input numel divided by output numel).");
   }
+  if (!self.is_complex()) CheckFloatingType(out.scalar_type(), "std_cpu");
   if (out.numel() == 0) return;
   if (self.numel() == 0) {
     out.fill_(std::numeric_limits<double>::quiet_NaN());
@@ -50,7 +52,7 @@ void spread(const char* name, bool take_sqrt, const Tensor& self, OptionalIntArr
     Reduce({.name = name,
             .mode = take_sqrt ? ReduceMode::STD : ReduceMode::VARIANCE,
             .correction = degrees_lost},
-           self, dim, self.scalar_type(), out);
+           self, dim, out.scalar_type(), out);
   }
 }
 
