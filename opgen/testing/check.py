@@ -159,12 +159,12 @@ _LACKS = ("not implemented for", "not supported for", "does not support", "unsup
 
 
 def _lacks_dtype(error: Exception) -> bool:
-    return isinstance(error, (RuntimeError, NotImplementedError)) and any(text in str(error) for text in _LACKS)
+    return isinstance(error, (RuntimeError, NotImplementedError)) and any(text in str(error).lower() for text in _LACKS)
 
 
 # what the CPU's libraries cannot do, though the call is right: oneDNN with some layouts of bfloat16, the gradient of a
 # layer norm that is asked for some of its three results only
-_CPU_LIMITS = ("could not create a primitive", "tensor does not have a device")
+_CPU_LIMITS = ("could not create a primitive", "itensor_view_from_dense expects", "tensor does not have a device")
 
 
 def _limit_of_cpu(error: Exception) -> bool:

@@ -194,6 +194,8 @@ def _prepare_group_norm_backward(build: Build) -> Arguments:
     x = made["input"].value.contiguous()
     _, mean, rstd = aten.native_group_norm(x, None, None, made["N"], made["C"], made["HxW"], made["group"], made["eps"])
     made["input"] = TensorSpec.of(x)
+    # the CPU's kernel takes the weight for a dense one
+    made["weight"] = made["weight"] and TensorSpec.of(made["weight"].value)
     return {
         **made,
         "grad_out": TensorSpec.of(build.tensor(x.shape).value),
@@ -466,7 +468,8 @@ TABLE = {
     "replication_pad2d_backward replication_pad3d_backward": _layer(_prepare_edge_padding),
     "im2col col2im": _layer(_prepare_fold),
     "grid_sampler_2d grid_sampler_3d grid_sampler_2d_backward grid_sampler_3d_backward": _layer(_prepare_grid),
-    "nll_loss_forward nll_loss2d_forward nll_loss_backward nll_loss2d_backward": _layer(_prepare_nll),
+    "nll_loss_forward nll_loss2d_forward nll_loss_backward": _layer(_prepare_nll),
+    "nll_loss2d_backward": _layer(_prepare_nll, dense_out=True),
     "glu glu_backward glu_jvp glu_backward_jvp": _layer(_prepare_glu, ranks=(1, 3)),
     "channel_shuffle pixel_shuffle": _layer(
         lambda b: {"self": b.tensor((2, 4, 3, 3)), "groups": 2, "upscale_factor": 2}
