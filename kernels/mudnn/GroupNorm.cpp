@@ -8,6 +8,8 @@
 #include <ATen/ops/sum.h>
 #include <ATen/ops/zeros.h>
 
+#include <limits>
+
 #include "kernels/mudnn/Layout.h"
 #include "torch_musa/csrc/aten/utils/Utils.h"
 #include "torch_musa/csrc/core/MUSAGuard.h"
@@ -64,8 +66,11 @@ std::tuple<Tensor, Tensor, Tensor> NativeGroupNorm(const Tensor& input,
   const c10::musa::MUSAGuard guard(input.device());
   Tensor out = at::empty_like(input, input.suggest_memory_format());
   Tensor mean = at::zeros({N, group}, statistics);
-  Tensor rstd = at::zeros({N, group}, statistics);
-  if (out.numel() == 0) return {out, mean, rstd};
+  Tensor rstd = at::empty({N, group}, statistics);
+  if (out.numel() == 0) {
+    rstd.fill_(std::numeric_limits<double>::quiet_NaN());  // of groups without elements
+    return {out, mean, rstd};
+  }
 
   const Tensor x = input.reshape({N, C, HxW}).contiguous();
   const Tensor gamma = weight.defined() ? weight.contiguous() : weight;

@@ -8,6 +8,8 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 
+#include <limits>
+
 #include "kernels/mudnn/Layout.h"
 #include "torch_musa/csrc/aten/utils/Utils.h"
 #include "torch_musa/csrc/core/MUSAGuard.h"
@@ -131,8 +133,9 @@ TORCH_IMPL_FUNC(NllLossForwardOut)
 (const Tensor& self, const Tensor& target, OptionalTensorRef weight, int64_t reduction,
  int64_t ignore_index, const Tensor& output, const Tensor& total_weight) {
   CheckTypes(self, *weight, "nll_loss");
-  const Tensor loss = output.dim() == 0 && reduction == Reduction::None ? output.view({1}) : output;
-  Loss(WithBatch(self), target.view({-1}), *weight, reduction, ignore_index, loss, total_weight);
+  // The loss of a single sample is its sum, and only sums come with the weight that went into them.
+  if (self.dim() == 1 && reduction == Reduction::None) reduction = Reduction::Sum;
+  Loss(WithBatch(self), target.view({-1}), *weight, reduction, ignore_index, output, total_weight);
 }
 
 TORCH_IMPL_FUNC(NllLossBackwardOut)
