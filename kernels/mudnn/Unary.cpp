@@ -17,6 +17,7 @@
 #include <torch_musa/ops/tanh_native.h>
 
 #include <ATen/native/Resize.h>
+#include <ATen/native/UnaryOps.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/hypot.h>
 #include <ATen/ops/neg.h>
@@ -123,3 +124,14 @@ Tensor& AbsOut(const Tensor& self, Tensor& out) {
 }
 
 }  // namespace at::musa
+
+namespace at::native {
+
+// round.decimals with no decimals, which upstream's kernel takes to this stub.
+static void musa_round_kernel(TensorIteratorBase& iter) {
+  at::musa::RunUnary(iter, at::musa::UnaryMode::ROUND, {"round"});
+}
+
+REGISTER_MUSA_DISPATCH(round_stub, &musa_round_kernel)
+
+}  // namespace at::native
