@@ -116,12 +116,18 @@ void PortedMultiply(const Tensor& left, const Tensor& right, const Scalar& beta_
   }
 }
 
+void CheckSameDtype(const Tensor& left, const Tensor& right) {
+  TORCH_CHECK(left.dtype() == right.dtype(), "expected m1 and m2 to have the same dtype, but got: ",
+              left.dtype(), " != ", right.dtype());
+}
+
 // out = alpha * left @ right + beta * self, where self broadcasts to out. With beta 0 self is not
 // read: it may hold NaN.
 template <class Gemm>
 void Multiply(const Tensor& self, const Tensor& left, const Tensor& right, const Scalar& beta,
               const Scalar& alpha, const Tensor& out, const char* op) {
   if (out.numel() == 0) return;
+  CheckSameDtype(left, right);
   if (!beta.equal(0) && !out.is_same(self)) out.copy_(self);
   if (left.numel() == 0) {  // an empty sum
     beta.equal(0) ? out.zero_() : out.mul_(beta);
@@ -140,6 +146,7 @@ void Addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Sca
   const bool bias_row = self.dim() == 1 && self.numel() == out.size(1) && !beta.equal(0) &&
                         self.scalar_type() == out.scalar_type();
   if (bias_row && MudnnMultiplies(out.scalar_type()) && out.numel() != 0 && mat1.numel() != 0) {
+    CheckSameDtype(mat1, mat2);
     MudnnMultiplyAddBias(mat1, mat2, self, beta, alpha, out);
     return;
   }
