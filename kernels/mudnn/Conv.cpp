@@ -334,21 +334,27 @@ Tensor WeightGradient(const Tensor& image, const Tensor& grad, IntArrayRef weigh
 
 // ---- transposed convolution -----------------------------------------------------------------
 
-// Sizes of a transposed convolution's result. output_padding may leave a margin that no window
-// reaches; muDNN wants a problem without one, so `reached` is what a correlation with the same
-// geometry maps onto the input.
-struct TransposedSizes {
-  DimVector full, reached;
-};
+// An output_padding of a stride or more, which a large dilation allows, leaves room for windows
+// that the input has no element for. muDNN wants an element for every window, so zeros stand in for
+// them.
+Tensor FillWindows(const Tensor& image, const Geometry& g, IntArrayRef output_padding) {
+  DimVector pads;
+  for (int64_t d = g.spatial_dims() - 1; d >= 0; --d) {
+    pads.append({0, output_padding[d] / g.stride[d]});
+  }
+  return c10::multiply_integers(image.sizes()) == 0 ||
+                 std::all_of(pads.begin(), pads.end(), [](int64_t pad) { return pad == 0; })
+             ? image
+             : at::constant_pad_nd(image, pads, 0);
+}
 
-TransposedSizes SizesOfTransposed(IntArrayRef image, IntArrayRef weight, const Geometry& g,
-                                  IntArrayRef output_padding) {
-  TransposedSizes sizes{{image[0], weight[1] * g.groups}, {image[0], weight[1] * g.groups}};
+DimVector SizesOfTransposed(IntArrayRef image, IntArrayRef weight, const Geometry& g,
+                            IntArrayRef output_padding) {
+  DimVector sizes{image[0], weight[1] * g.groups};
   for (int64_t d = 0; d < g.spatial_dims(); ++d) {
     const int64_t window = g.dilation[d] * (weight[2 + d] - 1) + 1;
-    const int64_t base = (image[2 + d] - 1) * g.stride[d] - 2 * g.padding[d] + window;
-    sizes.full.push_back(base + output_padding[d]);
-    sizes.reached.push_back(base + std::min(output_padding[d], g.stride[d] - 1));
+    sizes.push_back((image[2 + d] - 1) * g.stride[d] - 2 * g.padding[d] + window +
+                    output_padding[d]);
   }
   return sizes;
 }
@@ -363,14 +369,8 @@ Tensor Leading(Tensor volume, IntArrayRef sizes) {
 
 Tensor ConvolveTransposed(const Tensor& image, const Tensor& weight, const Tensor& bias,
                           const Geometry& g, IntArrayRef output_padding) {
-  const TransposedSizes sizes = SizesOfTransposed(image.sizes(), weight.sizes(), g, output_padding);
-  Tensor result = DataGradient(image, weight, sizes.reached, g);
-  if (sizes.full != sizes.reached) {
-    const Tensor reached = result;
-    result = at::zeros(sizes.full, reached.options());
-    Leading(result, sizes.reached).copy_(reached);
-  }
-  return AddBias(result, bias);
+  const DimVector sizes = SizesOfTransposed(image.sizes(), weight.sizes(), g, output_padding);
+  return AddBias(DataGradient(FillWindows(image, g, output_padding), weight, sizes, g), bias);
 }
 
 // ---- checks ---------------------------------------------------------------------------------
@@ -440,11 +440,14 @@ std::tuple<Tensor, Tensor, Tensor> ConvolutionBackwardOverrideable(
 
   Tensor grad_input, grad_weight, grad_bias;
   if (transposed) {
-    // The roles of input and output are swapped; the margin that no window reaches has no say.
-    const Tensor grad = Leading(
-        grad_output, SizesOfTransposed(input.sizes(), weight.sizes(), g, output_padding).reached);
-    if (output_mask[0]) grad_input = Correlate(grad, weight, Tensor(), g);
-    if (output_mask[1]) grad_weight = WeightGradient(grad, input, weight.sizes(), g);
+    // The roles of input and output are swapped.
+    if (output_mask[0]) {
+      grad_input = Leading(Correlate(grad_output, weight, Tensor(), g), input.sizes());
+    }
+    if (output_mask[1]) {
+      grad_weight =
+          WeightGradient(grad_output, FillWindows(input, g, output_padding), weight.sizes(), g);
+    }
   } else {
     if (output_mask[0]) grad_input = DataGradient(grad_output, weight, input.sizes(), g);
     if (output_mask[1]) grad_weight = WeightGradient(input, grad_output, weight.sizes(), g);

@@ -87,8 +87,13 @@ void LossBackward(const Tensor& grad_output, const Tensor& target, const Tensor&
   result.finish();
 }
 
-// A single sample is a batch of one.
+// A single sample is a batch of one. Its loss is the sum, and only sums come with the weight that
+// went into them.
 Tensor WithBatch(const Tensor& scores) { return scores.dim() == 1 ? scores.unsqueeze(0) : scores; }
+
+int64_t ReductionOfBatch(const Tensor& scores, int64_t reduction) {
+  return scores.dim() == 1 && reduction == Reduction::None ? int64_t{Reduction::Sum} : reduction;
+}
 
 void CheckSpatial(const Tensor& self, const Tensor& target, const Tensor& weight) {
   TORCH_CHECK(target.dim() == 3,
@@ -133,18 +138,16 @@ TORCH_IMPL_FUNC(NllLossForwardOut)
 (const Tensor& self, const Tensor& target, OptionalTensorRef weight, int64_t reduction,
  int64_t ignore_index, const Tensor& output, const Tensor& total_weight) {
   CheckTypes(self, *weight, "nll_loss");
-  // The loss of a single sample is its sum, and only sums come with the weight that went into them.
-  if (self.dim() == 1 && reduction == Reduction::None) reduction = Reduction::Sum;
-  Loss(WithBatch(self), target.view({-1}), *weight, reduction, ignore_index, output, total_weight);
+  Loss(WithBatch(self), target.view({-1}), *weight, ReductionOfBatch(self, reduction), ignore_index,
+       output, total_weight);
 }
 
 TORCH_IMPL_FUNC(NllLossBackwardOut)
 (const Tensor& grad_output, const Tensor& self, const Tensor& target, OptionalTensorRef weight,
  int64_t reduction, int64_t ignore_index, const Tensor& total_weight, const Tensor& grad_input) {
   CheckTypes(self, *weight, "nll_loss_backward");
-  const Tensor grad = grad_output.dim() == 0 ? grad_output.view({1}) : grad_output;
-  LossBackward(grad, target.view({-1}), *weight, reduction, ignore_index, total_weight,
-               WithBatch(grad_input));
+  LossBackward(grad_output, target.view({-1}), *weight, ReductionOfBatch(self, reduction),
+               ignore_index, total_weight, WithBatch(grad_input));
 }
 
 std::tuple<Tensor&, Tensor&> NllLoss2dForwardOut(const Tensor& self, const Tensor& target,

@@ -70,6 +70,12 @@ void element_gradient(const Tensor& grad, const Tensor& input, const Tensor& tar
       });
 }
 
+// The result takes part in the elementwise loop, where upstream allows one dtype.
+void check_out(const Tensor& out, const Tensor& input) {
+  TORCH_CHECK(out.scalar_type() == input.scalar_type(), "Found dtype ", out.scalar_type(),
+              " but expected ", input.scalar_type());
+}
+
 Tensor weighted_loss(const Tensor& input, const Tensor& target,
                      const std::optional<Tensor>& weight) {
   Tensor loss = at::empty_like(input);
@@ -83,6 +89,11 @@ Tensor reduced(const Tensor& loss, int64_t reduction) {
   return loss;
 }
 
+Tensor& write_to(Tensor& out, const Tensor& result) {
+  at::native::resize_output(out, result.sizes());
+  return out.copy_(result);
+}
+
 }  // namespace
 
 Tensor BinaryCrossEntropy(const Tensor& self, const Tensor& target,
@@ -94,9 +105,8 @@ Tensor BinaryCrossEntropy(const Tensor& self, const Tensor& target,
 Tensor& BinaryCrossEntropyOut(const Tensor& self, const Tensor& target,
                               const std::optional<Tensor>& weight, int64_t reduction, Tensor& out) {
   const c10::musa::MUSAGuard guard(self.device());
-  const Tensor loss = reduced(weighted_loss(self, target, weight), reduction);
-  at::native::resize_output(out, loss.sizes());
-  return out.copy_(loss);
+  check_out(out, self);
+  return write_to(out, reduced(weighted_loss(self, target, weight), reduction));
 }
 
 Tensor BinaryCrossEntropyBackward(const Tensor& grad_output, const Tensor& self,
@@ -113,9 +123,9 @@ Tensor BinaryCrossEntropyBackward(const Tensor& grad_output, const Tensor& self,
 Tensor& BinaryCrossEntropyBackwardOut(const Tensor& grad_output, const Tensor& self,
                                       const Tensor& target, const std::optional<Tensor>& weight,
                                       int64_t reduction, Tensor& grad_input) {
-  const Tensor gradient = BinaryCrossEntropyBackward(grad_output, self, target, weight, reduction);
-  at::native::resize_output(grad_input, gradient.sizes());
-  return grad_input.copy_(gradient);
+  check_out(grad_input, self);
+  return write_to(grad_input,
+                  BinaryCrossEntropyBackward(grad_output, self, target, weight, reduction));
 }
 
 }  // namespace at::musa
