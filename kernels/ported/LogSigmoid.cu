@@ -37,7 +37,12 @@ std::tuple<Tensor, Tensor> LogSigmoidForward(const Tensor& self) {
 Tensor& LogSigmoidBackwardOut(const Tensor& grad_output, const Tensor& self,
                               const Tensor& /*buffer*/, Tensor& grad_input) {
   const c10::cuda::OptionalCUDAGuard guard(self.device());
-  auto iter = TensorIterator::borrowing_binary_op(grad_input, grad_output, self);
+  // one dtype for all: the gradient of a loss is not cast on the way out
+  auto iter = TensorIteratorConfig()
+                  .add_output(grad_input)
+                  .add_const_input(grad_output)
+                  .add_const_input(self)
+                  .build();
   AT_DISPATCH_FLOATING_TYPES(native::opmath_dtype(iter), "log_sigmoid_backward_cuda", [&] {
     native::gpu_kernel(iter, [] GPU_LAMBDA(scalar_t grad, scalar_t x) -> scalar_t {
       // 1 - sigmoid(x), without the cancellation for negative x.
