@@ -162,9 +162,14 @@ def _lacks_dtype(error: Exception) -> bool:
     return isinstance(error, (RuntimeError, NotImplementedError)) and any(text in str(error).lower() for text in _LACKS)
 
 
-# what the CPU's libraries cannot do, though the call is right: oneDNN with some layouts of bfloat16, the gradient of a
-# layer norm that is asked for some of its three results only
-_CPU_LIMITS = ("could not create a primitive", "itensor_view_from_dense expects", "tensor does not have a device")
+# What the CPU's libraries cannot do, though the call is right: oneDNN with some layouts of bfloat16, the gradient of a
+# layer norm that is asked for some of its three results only, group norm of what is not contiguous in any format.
+_CPU_LIMITS = (
+    "could not create a primitive",
+    "itensor_view_from_dense expects",
+    "tensor does not have a device",
+    "Expected X.is_contiguous(memory_format) to be true",
+)
 
 
 def _limit_of_cpu(error: Exception) -> bool:

@@ -22,7 +22,7 @@ def mlp() -> nn.Module:
 
 def cnn() -> nn.Module:
     return nn.Sequential(
-        nn.Conv2d(1, 8, 3, padding=1),
+        nn.Conv2d(1, 8, 3, padding=1, bias=False),  # batch norm takes it away again: its gradient is rounding noise
         nn.BatchNorm2d(8),
         nn.ReLU(),
         nn.MaxPool2d(2),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from opgen.testing.build import Build, Domain
 from opgen.testing.overload import Argument
@@ -75,6 +77,19 @@ def _prepare_cross_entropy(build: Build) -> dict[str, Any]:
     made["target"] = build.tensor(build.shape, of=Numbers(0, 1))
     made["weight"] = build.pick(None, build.tensor(build.shape, of=Numbers(0, 2)))
     return made
+
+
+def _out_form(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """An out= form for a function whose own on the CPU is of no use: it works on a squeezed view of out."""
+
+    def call(*arguments: Any, **keywords: Any) -> Tensor:
+        out: Tensor = keywords.pop("out" if "out" in keywords else "grad_input")
+        result = function(*arguments, **keywords)
+        if result.dtype != out.dtype:
+            raise RuntimeError(f"Found dtype {out.dtype} but expected {result.dtype}")
+        return out.resize_(result.shape).copy_(result)
+
+    return call
 
 
 _MASK = {"mask": boolean_tensor}
@@ -174,6 +189,18 @@ TABLE = {
     ),
     "binary_cross_entropy binary_cross_entropy_backward": Domain(
         prepare=_prepare_cross_entropy, dtypes=FLOATING, accumulates=True
+    ),
+    "binary_cross_entropy.out": Domain(
+        prepare=_prepare_cross_entropy,
+        dtypes=FLOATING,
+        accumulates=True,
+        reference=_out_form(torch.ops.aten.binary_cross_entropy.default),
+    ),
+    "binary_cross_entropy_backward.grad_input": Domain(
+        prepare=_prepare_cross_entropy,
+        dtypes=FLOATING,
+        accumulates=True,
+        reference=_out_form(torch.ops.aten.binary_cross_entropy_backward.default),
     ),
     "binary_cross_entropy_with_logits": Domain(
         prepare=_prepare_loss,

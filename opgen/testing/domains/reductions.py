@@ -177,6 +177,10 @@ TABLE = {
         numbers=Numbers(-1, 1, whole=True), arguments={"size": lambda b, a: b.size(0, 6), "fill_value": one_of(-1, 0)}
     ),
     "renorm": Domain(ranks=(2, 4), arguments={"p": one_of(2, 1), "maxnorm": one_of(1, 0.5)}, accumulates=True),
+    "_assert_async": Domain(
+        prepare=lambda b: {"self": b.tensor(b.pick((), (1,), (1, 1)), of=Numbers(0, 3))},
+        arguments={"assert_msg": one_of("no", "what must be, is not")},
+    ),
     "equal": Domain(numbers=Numbers(0, 1, whole=True)),
     "_cdist_forward": Domain(dtypes=(torch.float32, torch.float64)),
 }
