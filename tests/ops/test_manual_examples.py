@@ -1,4 +1,4 @@
-"""The kernel that MUSA's developer manual prints for its AddTensor example compiles against our headers and computes."""
+"""The kernel that MUSA's manual prints for its AddTensor example compiles against our headers and computes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 from opgen.project import find_root
 from opgen.upstream import find_torch
 
-# The manual's text, its elided checks filled in. Around it stands only what the manual takes for granted: the headers, the
-# namespace and, in place of a registration, an operator of another namespace.
+# The manual's text, its elided checks filled in. Around it stands only what the manual takes for granted: the headers,
+# the namespace and, in place of a registration, an operator of another namespace.
 ADD_TENSOR = r"""
 #include <mudnn.h>
 
