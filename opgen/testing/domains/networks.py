@@ -177,10 +177,12 @@ def _prepare_group_norm(build: Build) -> Arguments:
     spatial = [build.size(1, 4) for _ in range(build.size(0, 2))]
     batch, channels = build.size(1, 3), groups * per_group
     affine = build.pick(True, True, False)
+    # the CPU's kernel takes weight and bias for dense ones
+    weight, bias = (TensorSpec.of(build.tensor((channels,)).value) if affine else None for _ in range(2))
     return {
         "input": build.tensor((batch, channels, *spatial)),
-        "weight": build.tensor((channels,)) if affine else None,
-        "bias": build.tensor((channels,)) if affine else None,
+        "weight": weight,
+        "bias": bias,
         "N": batch,
         "C": channels,
         "HxW": math.prod(spatial),
@@ -194,8 +196,6 @@ def _prepare_group_norm_backward(build: Build) -> Arguments:
     x = made["input"].value.contiguous()
     _, mean, rstd = aten.native_group_norm(x, None, None, made["N"], made["C"], made["HxW"], made["group"], made["eps"])
     made["input"] = TensorSpec.of(x)
-    # the CPU's kernel takes the weight for a dense one
-    made["weight"] = made["weight"] and TensorSpec.of(made["weight"].value)
     return {
         **made,
         "grad_out": TensorSpec.of(build.tensor(x.shape).value),
