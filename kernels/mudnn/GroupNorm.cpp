@@ -131,9 +131,9 @@ std::tuple<Tensor, Tensor, Tensor> NativeGroupNormBackward(
     const auto per_group = [&](const Tensor& t) { return t.to(wide).view({N, group, 1, 1}); };
     const Tensor centred = x.to(wide).view({N, group, C / group, HxW}) - per_group(mean);
     const Tensor normalized = (centred * per_group(rstd)).view({N, C, HxW});
-    grad_weight = (dy.to(wide) * normalized).sum({0, 2}).to(parameter.dtype());
+    grad_weight = (dy.to(wide) * normalized).sum(IntArrayRef{0, 2}).to(parameter.dtype());
   }
-  if (output_mask[2]) grad_bias = dy.to(wide).sum({0, 2}).to(parameter.dtype());
+  if (output_mask[2]) grad_bias = dy.to(wide).sum(IntArrayRef{0, 2}).to(parameter.dtype());
   return {grad_input, grad_weight, grad_bias};
 }
 
