@@ -101,6 +101,19 @@ class Case:
         """What hypothesis prints of it."""
         printer.text(repr(self))
 
+    def dense(self) -> Case:
+        """The same call with every tensor contiguous in a storage of its own."""
+        known: dict[int, TensorSpec] = {}
+
+        def copy(value: Any) -> Any:
+            if isinstance(value, list):
+                return [copy(item) for item in value]
+            if isinstance(value, TensorSpec):
+                return known.setdefault(id(value), TensorSpec.of(value.value, value.on_cpu))
+            return value
+
+        return Case(self.op, {name: copy(value) for name, value in self.arguments.items()})
+
     def tensors(self) -> Iterator[tuple[str, TensorSpec]]:
         """Every tensor once, with a path that names it: ``self``, ``tensors[1]``."""
         seen: set[int] = set()

@@ -52,9 +52,10 @@ def check_gradients(name: str, device: str = "musa", count: int = 5, fallback: b
 
 def check_case(case: Case, domain: Domain, device: str, fallback: bool) -> bool:
     """True when there was a gradient to compare."""
-    expected = _gradients(case, domain, "cpu")
-    if not expected:
+    if not _gradients(case, domain, "cpu"):
         return False
+    # several of the CPU's backward kernels take parameters for dense tensors
+    expected = _gradients(case.dense(), domain, "cpu")
     before = fallback_counts(device)
     actual = _gradients(case, domain, device)
     problems = []

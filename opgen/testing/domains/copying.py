@@ -266,7 +266,8 @@ TABLE = {
     "resize resize_as": Domain(prepare=_prepare_resize),
     "set": Domain(prepare=_prepare_source),
     "is_set_to": Domain(prepare=_prepare_pair),
-    "tril triu": Domain(ranks=(2, 4)),
+    # with an out= whose batch dims are laid out otherwise the CPU writes past its end
+    "tril triu": Domain(ranks=(2, 4), dense_out=True),
     "tril_indices triu_indices": Domain(
         prepare=_prepare_triangle, arguments={"dtype": lambda b, a: b.pick(torch.int64, torch.int32)}
     ),
