@@ -15,6 +15,7 @@
 #include <ATen/ops/zeros.h>
 
 #include "kernels/mudnn/Layout.h"
+#include "kernels/mudnn/Operands.h"
 #include "kernels/ported/PortedKernels.h"
 #include "torch_musa/csrc/aten/utils/Utils.h"
 #include "torch_musa/csrc/core/MUSAGuard.h"
@@ -97,8 +98,10 @@ void PortedMultiply(const Tensor& left, const Tensor& right, const Scalar& beta_
                     const Scalar& alpha_in, const Tensor& out) {
   // As on the CPU, the scalars are read in the type of the product.
   const bool integral = isIntegralType(out.scalar_type(), /*includeBool=*/false);
-  const Scalar beta = integral ? Scalar(beta_in.to<int64_t>()) : beta_in;
-  const Scalar alpha = integral ? Scalar(alpha_in.to<int64_t>()) : alpha_in;
+  const Scalar beta =
+      integral ? Scalar(beta_in.to<int64_t>()) : CheckedScalar(beta_in, out.scalar_type());
+  const Scalar alpha =
+      integral ? Scalar(alpha_in.to<int64_t>()) : CheckedScalar(alpha_in, out.scalar_type());
   // mm and its kin are let through by the conjugate fallback, so lazily conjugated operands arrive
   // here.
   const Tensor l = left.resolve_conj().resolve_neg();
@@ -117,8 +120,9 @@ void PortedMultiply(const Tensor& left, const Tensor& right, const Scalar& beta_
 }
 
 void CheckSameDtype(const Tensor& left, const Tensor& right) {
-  TORCH_CHECK(left.dtype() == right.dtype(), "expected m1 and m2 to have the same dtype, but got: ",
-              left.dtype(), " != ", right.dtype());
+  TORCH_CHECK(left.dtype() == right.dtype(),
+              "expected m1 and m2 to have the same dtype, but got: ", left.dtype(),
+              " != ", right.dtype());
 }
 
 // out = alpha * left @ right + beta * self, where self broadcasts to out. With beta 0 self is not
