@@ -9,7 +9,9 @@ TORCH_IMPL_FUNC(MusaAddcmul)
 (const Tensor& self, const Tensor& tensor1, const Tensor& tensor2, const Scalar& value,
  const Tensor& out) {
   if (isComplexType(common_dtype())) {
-    out.copy_(self.add(tensor1.mul(tensor2), value));  // no complex types in muDNN
+    // no complex types in muDNN
+    const Tensor term = tensor1.to(common_dtype()).mul(tensor2);
+    out.copy_(self.add(term, CheckedScalar(value, common_dtype())));
     return;
   }
   RunTernary(*this, TernaryMode::ADDCMUL_ALPHA, {.name = "addcmul_cpu_out", .alpha = value});
@@ -19,7 +21,8 @@ TORCH_IMPL_FUNC(MusaAddcdiv)
 (const Tensor& self, const Tensor& tensor1, const Tensor& tensor2, const Scalar& value,
  const Tensor& out) {
   if (isComplexType(common_dtype())) {
-    out.copy_(self.add(tensor1.div(tensor2), value));
+    const Tensor term = tensor1.to(common_dtype()).div(tensor2);
+    out.copy_(self.add(term, CheckedScalar(value, common_dtype())));
     return;
   }
   RunTernary(*this, TernaryMode::ADDCDIV_ALPHA, {.name = "addcdiv_cpu_out", .alpha = value});

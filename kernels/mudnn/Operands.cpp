@@ -308,7 +308,9 @@ void RunBinary(TensorIteratorBase& iter, BinaryMode mode, const Elementwise& op)
   if (!is_logical(mode)) CheckComputeType(compute, op.name);
   if (!takes_integers(mode) && !isFloatingType(compute)) refuse(compute, op.name);
   if (iter.numel() == 0) return;
-  if (iter.is_cpu_scalar(2)) {
+  // An exponent that is a parameter may not be negative for integers; one that is an operand may.
+  const bool as_parameter = mode != BinaryMode::POW || isFloatingType(compute);
+  if (iter.is_cpu_scalar(2) && as_parameter) {
     if (const auto unary = with_scalar_right(mode)) {
       Elementwise scalar_op = op;
       scalar_op.alpha = iter.tensor(2).item();
