@@ -76,12 +76,13 @@ def number(build: Build, argument: Argument) -> Any:
 def _number(build: Build) -> Any:
     whole = build.size(-3, 5)
     if one_in(build.source, 8):
-        return build.pick(whole, whole / 2, True)
+        # whether a bool fits is asked of the result's dtype, which an out= of another dtype changes on a device only
+        return build.pick(whole, whole / 2, *(() if build.op.outs else (True,)))
     if build.dtype.is_complex and build.flag():
         return complex(whole / 2, build.size(-2, 2))
     if build.dtype.is_floating_point or build.dtype.is_complex:
         return whole / 2
-    return build.flag() if build.dtype == torch.bool else whole
+    return build.flag() if build.dtype == torch.bool and not build.op.outs else whole
 
 
 def _list_length(build: Build) -> int:
