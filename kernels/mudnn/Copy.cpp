@@ -1,5 +1,5 @@
-// Copies: within a device, between devices, and between device and host. `copy_`, `to`, `clone`, `contiguous` and
-// `item` all end here.
+// Copies: within a device, between devices, and between device and host. `copy_`, `to`, `clone`,
+// `contiguous` and `item` all end here.
 
 #include <torch_musa/ops/_copy_from_native.h>
 #include <torch_musa/ops/_copy_from_and_resize_native.h>
@@ -30,7 +30,8 @@ using c10::musa::MUSAGuard;
 using c10::musa::MUSAStream;
 using Dims = c10::SmallVector<int64_t, 8>;
 
-// Checks shapes and overlaps as on the CPU, broadcasts, and merges dimensions that lie in memory as one.
+// Checks shapes and overlaps as on the CPU, broadcasts, and merges dimensions that lie in memory as
+// one.
 TensorIterator copy_iterator(const Tensor& dst, const Tensor& src) {
   return TensorIteratorConfig()
       .add_output(dst)
@@ -45,7 +46,8 @@ bool on_musa(const Tensor& tensor) { return tensor.device().type() == kMUSA; }
 
 // ---- within a device ----
 
-/// One operand of a strided copy: bytes and strides in units of `unit` bytes, slowest dimension first.
+/// One operand of a strided copy: bytes and strides in units of `unit` bytes, slowest dimension
+/// first.
 struct Operand {
   char* data;
   Dims strides;
@@ -94,15 +96,20 @@ void for_each_mudnn_piece(const Layout& layout, int64_t dst_item, int64_t src_it
   }
 }
 
-// Elements moved as they are have no type, only a width; this way every dtype takes the same path and no profile's
-// missing type (bfloat16, double) gets in the way.
+// Elements moved as they are have no type, only a width; this way every dtype takes the same path
+// and no profile's missing type (bfloat16, double) gets in the way.
 ScalarType carrier_of_width(int64_t bytes) {
   switch (bytes) {
-    case 1: return kChar;
-    case 2: return kShort;
-    case 4: return kInt;
-    case 8: return kLong;
-    default: TORCH_INTERNAL_ASSERT(false, "no integer of ", bytes, " bytes");
+    case 1:
+      return kChar;
+    case 2:
+      return kShort;
+    case 4:
+      return kInt;
+    case 8:
+      return kLong;
+    default:
+      TORCH_INTERNAL_ASSERT(false, "no integer of ", bytes, " bytes");
   }
 }
 
@@ -130,8 +137,16 @@ void strided_move(const TensorIteratorBase& iter) {
 
 bool mudnn_casts(ScalarType dtype) {
   switch (dtype) {
-    case kHalf: case kFloat: case kDouble: case kBFloat16: case kChar: case kShort: case kInt:
-    case kLong: case kByte: case kBool:
+    case kHalf:
+    case kFloat:
+    case kDouble:
+    case kBFloat16:
+    case kChar:
+    case kShort:
+    case kInt:
+    case kLong:
+    case kByte:
+    case kBool:
       return true;
     default:
       return false;
@@ -156,7 +171,8 @@ void strided_cast(TensorIteratorBase& iter) {
       });
 }
 
-// ---- conjugate and negative bits: a tensor that carries one stands for the conjugate or negative of its memory ----
+// ---- conjugate and negative bits: a tensor that carries one stands for the conjugate or negative
+// of its memory ----
 
 /// `tensor` as it lies in memory.
 Tensor without_bits(const Tensor& tensor) {
@@ -259,13 +275,14 @@ void copy_between_devices(const Tensor& dst, const Tensor& src) {
   const bool direct =
       dst.sizes() == packed.sizes() && dst.is_contiguous() && !dst.is_conj() && !dst.is_neg();
   const MUSAGuard guard(dst.device());
-  const Tensor landing = direct ? dst : at::empty(packed.sizes(), packed.options().device(dst.device()));
+  const Tensor landing =
+      direct ? dst : at::empty(packed.sizes(), packed.options().device(dst.device()));
 
   const MUSAStream src_stream = getCurrentMUSAStream(src.device().index());
   const MUSAStream dst_stream = getCurrentMUSAStream(dst.device().index());
   c10::musa::can_access_peer(src.device().index(), dst.device().index());
-  // The copy runs on the source's stream, after what is queued on the destination's (it may still read `landing`), and
-  // the destination's stream goes on when it is done.
+  // The copy runs on the source's stream, after what is queued on the destination's (it may still
+  // read `landing`), and the destination's stream goes on when it is done.
   MUSAEvent landing_free;
   landing_free.record(dst_stream);
   landing_free.block(src_stream);
@@ -285,10 +302,12 @@ void copy_between_devices(const Tensor& dst, const Tensor& src) {
 
 // ---- between host and device ----
 
-/// Queues a copy of the bytes and, unless it may run on behind the caller's back, waits for it. `pinned` is the host
-/// tensor if it is page-locked and the caller asked for non_blocking: only then can the copy be left in flight, and the
-/// host allocator is told to keep the memory until the copy has passed.
-void transfer(void* dst, const void* src, size_t nbytes, musaMemcpyKind kind, const Tensor* pinned) {
+/// Queues a copy of the bytes and, unless it may run on behind the caller's back, waits for it.
+/// `pinned` is the host tensor if it is page-locked and the caller asked for non_blocking: only
+/// then can the copy be left in flight, and the host allocator is told to keep the memory until the
+/// copy has passed.
+void transfer(void* dst, const void* src, size_t nbytes, musaMemcpyKind kind,
+              const Tensor* pinned) {
   const MUSAStream stream = getCurrentMUSAStream();
   C10_MUSA_CHECK(musaMemcpyAsync(dst, src, nbytes, kind, stream.stream()));
   if (pinned == nullptr) {
@@ -311,12 +330,12 @@ void copy_from_host(const Tensor& dst, const Tensor& src, bool non_blocking) {
              asynchronous ? &src : nullptr);
     return;
   }
-  // Casts and conjugation are the CPU's own, so every dtype that it converts arrives. A broadcast is left to the device:
-  // fewer bytes travel.
+  // Casts and conjugation are the CPU's own, so every dtype that it converts arrives. A broadcast
+  // is left to the device: fewer bytes travel.
   const Tensor raw = without_bits(dst);
   const bool into_place = is_dense(raw) && raw.sizes() == src.sizes();
-  Tensor host = into_place ? dense_like(raw, kCPU)
-                           : at::empty(src.sizes(), raw.options().device(kCPU));
+  Tensor host =
+      into_place ? dense_like(raw, kCPU) : at::empty(src.sizes(), raw.options().device(kCPU));
   Tensor wanted = src;  // the value that dst's memory has to hold for dst to read as src
   if (dst.is_conj()) {
     wanted = wanted.conj();
@@ -361,9 +380,9 @@ void copy_to_host(const Tensor& dst, const Tensor& src, bool non_blocking) {
 
 Tensor CopyFrom(const Tensor& self, const Tensor& dst, bool non_blocking) {
   TORCH_CHECK(self.defined() && dst.defined(), "copy_: both tensors must be defined");
-  TORCH_CHECK(self.layout() == kStrided && dst.layout() == kStrided,
-              "copy_ between ", self.layout(), " on ", self.device(), " and ", dst.layout(), " on ",
-              dst.device(), " is not supported");
+  TORCH_CHECK(self.layout() == kStrided && dst.layout() == kStrided, "copy_ between ",
+              self.layout(), " on ", self.device(), " and ", dst.layout(), " on ", dst.device(),
+              " is not supported");
   // Shape and overlap errors come first and read the same on every path.
   if (copy_iterator(dst, self).numel() == 0) {
     return dst;
@@ -406,9 +425,14 @@ Scalar LocalScalarDense(const Tensor& self) {
   return result;
 }
 
-// copy_ reaches _copy_from with the destination as a plain operand. Without these two, PyTorch's fallback for the bits
-// would hand over a resolved copy of the destination and the write would be lost; the kernel above knows the bits.
-TORCH_LIBRARY_IMPL(aten, Conjugate, m) { m.impl("_copy_from", torch::CppFunction::makeFallthrough()); }
-TORCH_LIBRARY_IMPL(aten, Negative, m) { m.impl("_copy_from", torch::CppFunction::makeFallthrough()); }
+// copy_ reaches _copy_from with the destination as a plain operand. Without these two, PyTorch's
+// fallback for the bits would hand over a resolved copy of the destination and the write would be
+// lost; the kernel above knows the bits.
+TORCH_LIBRARY_IMPL(aten, Conjugate, m) {
+  m.impl("_copy_from", torch::CppFunction::makeFallthrough());
+}
+TORCH_LIBRARY_IMPL(aten, Negative, m) {
+  m.impl("_copy_from", torch::CppFunction::makeFallthrough());
+}
 
 }  // namespace at::musa

@@ -39,7 +39,8 @@ void check_factory_options(std::optional<Layout> layout, std::optional<bool> pin
   TORCH_CHECK(!pinned_memory_or_default(pin_memory), "Only dense CPU tensors can be pinned");
 }
 
-/// torch.use_deterministic_algorithms also promises that reading unwritten memory gives the same values every time.
+/// torch.use_deterministic_algorithms also promises that reading unwritten memory gives the same
+/// values every time.
 Tensor deterministic(Tensor tensor) {
   const auto& context = at::globalContext();
   if (C10_UNLIKELY(context.deterministicAlgorithms() &&
@@ -71,7 +72,8 @@ Tensor EmptyStrided(IntArrayRef size, IntArrayRef stride, std::optional<ScalarTy
       size, stride, c10::musa::MUSACachingAllocator::get(), kMUSAKeys, dtype_or_default(dtype)));
 }
 
-// A tensor of zeros without memory, which automatic differentiation passes around for absent gradients.
+// A tensor of zeros without memory, which automatic differentiation passes around for absent
+// gradients.
 Tensor EfficientZeroTensor(IntArrayRef size, std::optional<ScalarType> dtype,
                            std::optional<Layout> layout, std::optional<Device> device,
                            std::optional<bool> pin_memory) {

@@ -18,7 +18,8 @@ namespace {
 
 using c10::musa::MUSAGuard;
 
-// Grows the storage if the tensor needs more; never shrinks it, so that resizing back and forth allocates once.
+// Grows the storage if the tensor needs more; never shrinks it, so that resizing back and forth
+// allocates once.
 void ensure_storage(TensorImpl* impl, size_t nbytes) {
   if (impl->numel() == 0) {
     return;  // whatever the offset is, nothing will be addressed

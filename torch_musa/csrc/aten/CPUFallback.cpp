@@ -55,7 +55,8 @@ bool fallback_is_forbidden() {
 }
 
 void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
-  // A copy in place of a view would make in-place writes vanish, so a view that reaches this is an error.
+  // A copy in place of a view would make in-place writes vanish, so a view that reaches this is an
+  // error.
   at::native::cpu_fallback(op, stack, /*error_on_views=*/true);
 }
 
@@ -70,13 +71,14 @@ void cpu_fallback_unlisted(const c10::OperatorHandle& op, torch::jit::Stack* sta
   const std::string name = op_list_name(op.operator_name());
   TORCH_CHECK_NOT_IMPLEMENTED(
       !fallback_is_forbidden(), "The operator '", name,
-      "' has no kernel for the musa device, and TORCH_MUSA_FALLBACK=error forbids running it on the "
+      "' has no kernel for the musa device, and TORCH_MUSA_FALLBACK=error forbids running it on "
+      "the "
       "CPU. Add an entry for it to musa_functions.yaml (see docs/add_an_op.md).");
   // On the CPU it would draw from the CPU's generator: torch.musa.manual_seed would have no say.
-  TORCH_CHECK_NOT_IMPLEMENTED(
-      !op.hasTag(at::Tag::nondeterministic_seeded), "The operator '", name,
-      "' draws random numbers and has no kernel for the musa device, so it cannot run there. Add an "
-      "entry for it to musa_functions.yaml (see docs/add_an_op.md).");
+  TORCH_CHECK_NOT_IMPLEMENTED(!op.hasTag(at::Tag::nondeterministic_seeded), "The operator '", name,
+                              "' draws random numbers and has no kernel for the musa device, so it "
+                              "cannot run there. Add an "
+                              "entry for it to musa_functions.yaml (see docs/add_an_op.md).");
   counter().count(name);
   if (counter().first_warning(name)) {
     TORCH_WARN("The operator '", name,

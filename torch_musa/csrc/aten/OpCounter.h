@@ -6,8 +6,9 @@
 
 namespace at::musa {
 
-/// Counts every operator that the dispatcher calls with a musa tensor among its operands or results, on all threads
-/// (autograd's too), while at least one counter is running. Costs nothing while none is.
+/// Counts every operator that the dispatcher calls with a musa tensor among its operands or
+/// results, on all threads (autograd's too), while at least one counter is running. Costs nothing
+/// while none is.
 ///
 /// A composite operator and those it is made of are all counted; names are those of op_list_name.
 class OpCounter {

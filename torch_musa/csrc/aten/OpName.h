@@ -7,7 +7,8 @@
 
 namespace at::musa {
 
-/// "add.Tensor" for aten::add.Tensor, "musa::rope" for an operator of another namespace: the names of the operator list.
+/// "add.Tensor" for aten::add.Tensor, "musa::rope" for an operator of another namespace: the names
+/// of the operator list.
 inline std::string op_list_name(const c10::OperatorName& name) {
   constexpr std::string_view kAten = "aten::";
   std::string text = name.name;

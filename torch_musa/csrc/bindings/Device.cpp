@@ -17,8 +17,8 @@ namespace {
 std::string describe(const musaDeviceProp& p) {
   return c10::str("_MusaDeviceProperties(name='", p.name, "', major=", p.major, ", minor=", p.minor,
                   ", total_memory=", p.totalGlobalMem / (1024 * 1024),
-                  "MB, multi_processor_count=", p.multiProcessorCount,
-                  ", warp_size=", p.warpSize, ")");
+                  "MB, multi_processor_count=", p.multiProcessorCount, ", warp_size=", p.warpSize,
+                  ")");
 }
 
 }  // namespace
@@ -27,7 +27,8 @@ void bind_device(py::module_& m) {
   m.def("_device_count", [] { return static_cast<int>(c10::musa::device_count()); });
   m.def("_current_device", [] { return static_cast<int>(c10::musa::current_device()); });
   m.def("_set_device", [](int device) { c10::musa::set_device(device); });
-  m.def("_exchange_device", [](int device) { return static_cast<int>(c10::musa::exchange_device(device)); });
+  m.def("_exchange_device",
+        [](int device) { return static_cast<int>(c10::musa::exchange_device(device)); });
   m.def("_maybe_exchange_device",
         [](int device) { return static_cast<int>(c10::musa::maybe_exchange_device(device)); });
   m.def(
@@ -59,8 +60,7 @@ void bind_device(py::module_& m) {
       .def_readonly("is_integrated", &musaDeviceProp::integrated)
       .def("__repr__", &describe);
   m.def(
-      "_device_properties",
-      [](int device) { return at::musa::getDeviceProperties(device); },
+      "_device_properties", [](int device) { return at::musa::getDeviceProperties(device); },
       py::return_value_policy::reference);
   m.def("_driver_version", [] {
     int version = 0;

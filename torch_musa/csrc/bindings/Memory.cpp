@@ -66,8 +66,9 @@ void bind_memory(py::module_& m) {
         [](int device) { Caching::resetAccumulatedStats(static_cast<c10::DeviceIndex>(device)); });
   m.def("_mem_get_info",
         [](int device) { return Caching::getMemoryInfo(static_cast<c10::DeviceIndex>(device)); });
-  m.def("_host_empty_cache", [] { at::musa::getMUSAPinnedMemoryAllocator()->empty_cache(); },
-        py::call_guard<py::gil_scoped_release>());
+  m.def(
+      "_host_empty_cache", [] { at::musa::getMUSAPinnedMemoryAllocator()->empty_cache(); },
+      py::call_guard<py::gil_scoped_release>());
 }
 
 }  // namespace torch_musa

@@ -27,8 +27,10 @@ c10::musa::MUSAStream unpack(int64_t id, int64_t index, int64_t type) {
 }  // namespace
 
 void bind_streams(py::module_& m) {
-  m.def("_current_stream", [](int device) { return pack(c10::musa::getCurrentMUSAStream(device)); });
-  m.def("_default_stream", [](int device) { return pack(c10::musa::getDefaultMUSAStream(device)); });
+  m.def("_current_stream",
+        [](int device) { return pack(c10::musa::getCurrentMUSAStream(device)); });
+  m.def("_default_stream",
+        [](int device) { return pack(c10::musa::getDefaultMUSAStream(device)); });
   m.def("_external_stream", [](uintptr_t handle, int device) {
     return pack(c10::musa::getStreamFromExternal(reinterpret_cast<musaStream_t>(handle), device));
   });

@@ -15,7 +15,8 @@
 namespace c10::musa::MUSACachingAllocator {
 namespace {
 
-/// Which block an address in a user's hands belongs to. Sharded, because every tensor passes here twice.
+/// Which block an address in a user's hands belongs to. Sharded, because every tensor passes here
+/// twice.
 class LiveBlocks {
  public:
   struct Entry {
@@ -119,8 +120,8 @@ class Allocator final : public c10::DeviceAllocator {
  private:
   using Devices = std::vector<std::unique_ptr<MUSADeviceAllocator>>;
 
-  // Made on first use, not when the library is loaded: counting devices starts the driver, which does not survive a
-  // fork, and a process that only imports torch should stay free to fork.
+  // Made on first use, not when the library is loaded: counting devices starts the driver, which
+  // does not survive a fork, and a process that only imports torch should stay free to fork.
   Devices& devices() {
     static Devices* all = [] {
       auto* made = new Devices();
@@ -141,7 +142,8 @@ class Allocator final : public c10::DeviceAllocator {
 };
 
 Allocator& instance() {
-  static auto* allocator = new Allocator();  // tensors in static variables outlive every destructor order
+  static auto* allocator =
+      new Allocator();  // tensors in static variables outlive every destructor order
   return *allocator;
 }
 
@@ -159,7 +161,8 @@ c10::DeviceAllocator* get() { return &instance(); }
 
 void* raw_alloc(size_t nbytes) {
   const DeviceIndex device = current_device();
-  return nbytes == 0 ? nullptr : instance().allocate_on(device, nbytes, getCurrentMUSAStream(device));
+  return nbytes == 0 ? nullptr
+                     : instance().allocate_on(device, nbytes, getCurrentMUSAStream(device));
 }
 
 void raw_delete(void* ptr) { delete_data(ptr); }

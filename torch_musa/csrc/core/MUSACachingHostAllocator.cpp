@@ -19,7 +19,8 @@ using c10::musa::MUSAEvent;
 using c10::musa::MUSAStream;
 using Block = HostBlock<MUSAStream>;
 
-/// PyTorch's host cache over musaHostAlloc. A block whose copies are still queued waits for their events.
+/// PyTorch's host cache over musaHostAlloc. A block whose copies are still queued waits for their
+/// events.
 class HostAllocatorImpl final : public CachingHostAllocatorImpl<MUSAStream, MUSAEvent> {
  public:
   void copy_data(void* dest, const void* src, std::size_t count) const override {
@@ -33,7 +34,8 @@ class HostAllocatorImpl final : public CachingHostAllocatorImpl<MUSAStream, MUSA
     const musaError_t error = musaHostAlloc(ptr, size, musaHostAllocDefault);
     if (error == musaErrorMemoryAllocation) {
       static_cast<void>(musaGetLastError());
-      TORCH_CHECK_WITH(OutOfMemoryError, false, "MUSA out of page-locked host memory. Tried to allocate ",
+      TORCH_CHECK_WITH(OutOfMemoryError, false,
+                       "MUSA out of page-locked host memory. Tried to allocate ",
                        c10::CachingAllocator::format_size(size), ".");
     }
     C10_MUSA_CHECK(error);
@@ -73,7 +75,8 @@ REGISTER_HOST_ALLOCATOR(DeviceType::PrivateUse1, &instance())
 HostAllocator* getMUSAPinnedMemoryAllocator() { return &instance(); }
 
 bool isPinnedPtr(const void* ptr) {
-  // A process that never touched a device cannot own pinned memory, and asking would initialize the driver.
+  // A process that never touched a device cannot own pinned memory, and asking would initialize the
+  // driver.
   if (!c10::musa::is_initialized() || c10::musa::in_bad_fork()) {
     return false;
   }

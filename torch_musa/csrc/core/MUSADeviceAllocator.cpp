@@ -21,9 +21,12 @@ constexpr size_t kSmallSegment = 2 * kMiB;   // holds requests of up to 1 MiB
 constexpr size_t kLargeSegment = 20 * kMiB;  // holds requests of 1 to 10 MiB
 constexpr size_t kOwnSegment = 10 * kMiB;    // from here on a request gets its own segment
 constexpr size_t kSegmentGranularity = 2 * kMiB;
-constexpr size_t kLargestRequest = size_t{1} << 60;  // beyond any device; keeps the rounding from overflowing
+constexpr size_t kLargestRequest = size_t{1}
+                                   << 60;  // beyond any device; keeps the rounding from overflowing
 
-size_t round_up(size_t value, size_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+size_t round_up(size_t value, size_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
 
 size_t round_request(size_t requested) {
   return std::max(kGranularity, round_up(requested, kGranularity));
@@ -36,8 +39,8 @@ size_t segment_size(size_t rounded, bool is_small) {
   return rounded < kOwnSegment ? kLargeSegment : round_up(rounded, kSegmentGranularity);
 }
 
-// The rest must be worth keeping: any whole unit in the small pool, more than a small request in the large one (below
-// that the rest would be a large-pool block that no large request fits).
+// The rest must be worth keeping: any whole unit in the small pool, more than a small request in
+// the large one (below that the rest would be a large-pool block that no large request fits).
 bool worth_splitting(const Block& block, size_t rounded) {
   const size_t rest = block.size - rounded;
   return block.pool->is_small ? rest >= kGranularity : rest > kMiB;
@@ -54,10 +57,9 @@ void decrease(StatArray& stat, size_t amount, const Types& types) {
 
 template <typename F>
 void for_each_stat_array(CachingDeviceAllocator::DeviceStats& stats, F f) {
-  for (StatArray* array :
-       {&stats.allocation, &stats.segment, &stats.active, &stats.inactive_split,
-        &stats.allocated_bytes, &stats.reserved_bytes, &stats.active_bytes,
-        &stats.inactive_split_bytes, &stats.requested_bytes}) {
+  for (StatArray* array : {&stats.allocation, &stats.segment, &stats.active, &stats.inactive_split,
+                           &stats.allocated_bytes, &stats.reserved_bytes, &stats.active_bytes,
+                           &stats.inactive_split_bytes, &stats.requested_bytes}) {
     for (Stat& stat : *array) {
       f(stat);
     }
@@ -112,10 +114,9 @@ Block* MUSADeviceAllocator::malloc(size_t requested, MUSAStream stream) {
   increase(stats_.requested_bytes, block->requested_size, types);
   increase(stats_.active, 1, types);
   increase(stats_.active_bytes, block->size, types);
-  c10::reportMemoryUsageToProfiler(block->ptr, static_cast<int64_t>(block->size),
-                                   aggregate(stats_.allocated_bytes),
-                                   aggregate(stats_.reserved_bytes),
-                                   Device(DeviceType::PrivateUse1, device_));
+  c10::reportMemoryUsageToProfiler(
+      block->ptr, static_cast<int64_t>(block->size), aggregate(stats_.allocated_bytes),
+      aggregate(stats_.reserved_bytes), Device(DeviceType::PrivateUse1, device_));
   return block;
 }
 
@@ -126,10 +127,9 @@ void MUSADeviceAllocator::free(Block* block) {
   decrease(stats_.allocation, 1, types);
   decrease(stats_.allocated_bytes, block->size, types);
   decrease(stats_.requested_bytes, block->requested_size, types);
-  c10::reportMemoryUsageToProfiler(block->ptr, -static_cast<int64_t>(block->size),
-                                   aggregate(stats_.allocated_bytes),
-                                   aggregate(stats_.reserved_bytes),
-                                   Device(DeviceType::PrivateUse1, device_));
+  c10::reportMemoryUsageToProfiler(
+      block->ptr, -static_cast<int64_t>(block->size), aggregate(stats_.allocated_bytes),
+      aggregate(stats_.reserved_bytes), Device(DeviceType::PrivateUse1, device_));
   if (block->stream_uses.empty()) {
     release_to_pool(block);
   } else {
@@ -170,7 +170,8 @@ Block* MUSADeviceAllocator::new_segment(BlockPool& pool, size_t rounded, StreamI
   const MUSAGuard guard(device_);
   const musaError_t error = musaMalloc(&ptr, size);
   if (error == musaErrorMemoryAllocation) {
-    static_cast<void>(musaGetLastError());  // the caller handles it: no later launch check may see it
+    static_cast<void>(
+        musaGetLastError());  // the caller handles it: no later launch check may see it
     return nullptr;
   }
   C10_MUSA_CHECK(error);
@@ -249,7 +250,8 @@ void MUSADeviceAllocator::insert_events(Block* block) {
 
 void MUSADeviceAllocator::process_events() {
   for (auto it = events_.begin(); it != events_.end();) {
-    auto& queue = it->second;  // events of one stream pass in order, so the first open one ends the scan
+    auto& queue =
+        it->second;  // events of one stream pass in order, so the first open one ends the scan
     while (!queue.empty() && queue.front().first.query()) {
       Block* block = queue.front().second;
       queue.pop_front();

@@ -18,7 +18,8 @@ namespace c10::musa::MUSACachingAllocator {
 
 struct BlockPool;
 
-/// A piece of a segment (one allocation of the driver). Pieces of a segment form a list in address order.
+/// A piece of a segment (one allocation of the driver). Pieces of a segment form a list in address
+/// order.
 struct Block {
   StreamId stream;  // the stream on which the memory is used without further ado
   size_t size;
@@ -35,7 +36,8 @@ struct Block {
 };
 
 struct BlockOrder {
-  // Best fit within one stream: smallest sufficient size first, then lowest address against fragmentation.
+  // Best fit within one stream: smallest sufficient size first, then lowest address against
+  // fragmentation.
   bool operator()(const Block* a, const Block* b) const {
     if (a->stream != b->stream) {
       return a->stream < b->stream;
@@ -55,10 +57,11 @@ struct BlockPool {
 
 /// Cached memory of one device. Thread-safe.
 ///
-/// Sizes are rounded up to 512 bytes. Requests up to 1 MiB are cut from 2 MiB segments, requests up to 10 MiB from
-/// 20 MiB segments, larger ones get a segment of their own (a multiple of 2 MiB). A free block is split for a smaller
-/// request and merged with its free neighbours again, and is reused only on the stream it was allocated on, where the
-/// order of the queue makes that safe without waiting.
+/// Sizes are rounded up to 512 bytes. Requests up to 1 MiB are cut from 2 MiB segments, requests up
+/// to 10 MiB from 20 MiB segments, larger ones get a segment of their own (a multiple of 2 MiB). A
+/// free block is split for a smaller request and merged with its free neighbours again, and is
+/// reused only on the stream it was allocated on, where the order of the queue makes that safe
+/// without waiting.
 class MUSADeviceAllocator {
  public:
   explicit MUSADeviceAllocator(DeviceIndex device) : device_(device) {}

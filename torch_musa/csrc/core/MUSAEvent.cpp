@@ -29,9 +29,9 @@ void MUSAEvent::record(const MUSAStream& stream) {
   if (!is_created_) {
     create(stream.device_index());
   }
-  TORCH_CHECK(device_index_ == stream.device_index(), "Event device musa:",
-              static_cast<int>(device_index_), " does not match recording stream's device musa:",
-              static_cast<int>(stream.device_index()));
+  TORCH_CHECK(
+      device_index_ == stream.device_index(), "Event device musa:", static_cast<int>(device_index_),
+      " does not match recording stream's device musa:", static_cast<int>(stream.device_index()));
   const MUSAGuard guard(device_index_);
   C10_MUSA_CHECK(musaEventRecord(event_, stream.stream()));
 }

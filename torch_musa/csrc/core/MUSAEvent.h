@@ -6,10 +6,12 @@
 
 namespace c10::musa {
 
-/// A marker in a stream's queue. The runtime's event is made on the first record, on the stream's device. Movable only.
+/// A marker in a stream's queue. The runtime's event is made on the first record, on the stream's
+/// device. Movable only.
 class MUSAEvent {
  public:
-  /// `flags` as musaEventCreateWithFlags takes them. Without timing by default: cheaper, and what dependencies need.
+  /// `flags` as musaEventCreateWithFlags takes them. Without timing by default: cheaper, and what
+  /// dependencies need.
   explicit MUSAEvent(unsigned int flags = musaEventDisableTiming) noexcept : flags_(flags) {}
   ~MUSAEvent();
   MUSAEvent(const MUSAEvent&) = delete;
@@ -30,7 +32,8 @@ class MUSAEvent {
   void block(const MUSAStream& stream) const;
   bool query() const;
   void synchronize() const;
-  /// Milliseconds from this event to `end`. Both must have been recorded with timing and have completed.
+  /// Milliseconds from this event to `end`. Both must have been recorded with timing and have
+  /// completed.
   float elapsed_time(const MUSAEvent& end) const;
 
  private:

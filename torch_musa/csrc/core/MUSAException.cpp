@@ -8,10 +8,9 @@ void throw_musa_error(musaError_t error, const char* expression, const char* fun
                       const char* file, uint32_t line) {
   // The error is sticky in the runtime; a later launch check must not report it a second time.
   static_cast<void>(musaGetLastError());
-  c10::detail::torchCheckFail(
-      function, file, line,
-      c10::str("MUSA error: ", musaGetErrorString(error), " (", musaGetErrorName(error), " from ",
-               expression, ")"));
+  c10::detail::torchCheckFail(function, file, line,
+                              c10::str("MUSA error: ", musaGetErrorString(error), " (",
+                                       musaGetErrorName(error), " from ", expression, ")"));
 }
 
 void warn_musa_error(musaError_t error, const char* expression) noexcept {

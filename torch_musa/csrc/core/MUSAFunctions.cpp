@@ -25,7 +25,8 @@ struct LifeCycle {
 };
 
 LifeCycle& life_cycle() {
-  static auto* state = new LifeCycle();  // outlives static destructors: tensors may be freed from them
+  static auto* state =
+      new LifeCycle();  // outlives static destructors: tensors may be freed from them
   return *state;
 }
 
@@ -53,8 +54,8 @@ DeviceIndex device_count() noexcept {
 
 void check_device_index(DeviceIndex device) {
   const DeviceIndex count = device_count();
-  TORCH_CHECK(device >= 0 && device < count, "MUSA error: invalid device ordinal: musa:",
-              static_cast<int>(device), ". ",
+  TORCH_CHECK(device >= 0 && device < count,
+              "MUSA error: invalid device ordinal: musa:", static_cast<int>(device), ". ",
               count == 0 ? std::string("There is no musa device")
                          : c10::str("There are ", static_cast<int>(count),
                                     " musa devices: indices 0 to ", count - 1));

@@ -28,18 +28,21 @@ void check_device_index(DeviceIndex device);
 /// -1 stands for the current device; anything else is checked.
 DeviceIndex resolve_device_index(DeviceIndex device);
 
-/// Whether kernels and copies on `device` may address the memory of `peer` directly. Enables the access on first use.
+/// Whether kernels and copies on `device` may address the memory of `peer` directly. Enables the
+/// access on first use.
 bool can_access_peer(DeviceIndex device, DeviceIndex peer);
 
 // ---- life cycle ----
 
-/// Notes that this process has started to use `device`. Throws in a child that was forked after its parent did.
+/// Notes that this process has started to use `device`. Throws in a child that was forked after its
+/// parent did.
 void ensure_initialized(DeviceIndex device);
 
 /// Whether any (device < 0) or this device has been used in this process.
 bool is_initialized(DeviceIndex device = -1) noexcept;
 
-/// True in a child forked after its parent had used a device: the runtime's state does not survive a fork.
+/// True in a child forked after its parent had used a device: the runtime's state does not survive
+/// a fork.
 bool in_bad_fork() noexcept;
 
 }  // namespace c10::musa

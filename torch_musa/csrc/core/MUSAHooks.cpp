@@ -74,7 +74,8 @@ void MUSAHooks::resizePrivateUse1Bytes(const c10::Storage& storage, size_t new_b
 }
 
 namespace {
-// PyTorch keeps the pointer until the process ends, destructors of static tensors included: leak it.
+// PyTorch keeps the pointer until the process ends, destructors of static tensors included: leak
+// it.
 [[maybe_unused]] const bool registered = [] {
   RegisterPrivateUse1HooksInterface(new MUSAHooks());
   return true;

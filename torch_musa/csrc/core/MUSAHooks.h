@@ -4,7 +4,8 @@
 
 namespace at::musa {
 
-/// What generic PyTorch code asks of the accelerator beside the device guard: generators, pinned memory, storages.
+/// What generic PyTorch code asks of the accelerator beside the device guard: generators, pinned
+/// memory, storages.
 struct MUSAHooks final : public PrivateUse1HooksInterface {
   void init() const override;
   bool isBuilt() const override { return true; }

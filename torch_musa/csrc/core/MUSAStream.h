@@ -12,8 +12,9 @@ namespace c10::musa {
 
 /// A queue of work on one device: c10::Stream that is known to belong to a MUSA device.
 ///
-/// Stream ids: 0 is the device's default stream (the null stream of the runtime); an odd id is a stream of the pool,
-/// index and priority packed above the low bit; any other even id is the address of a stream that someone else owns.
+/// Stream ids: 0 is the device's default stream (the null stream of the runtime); an odd id is a
+/// stream of the pool, index and priority packed above the low bit; any other even id is the
+/// address of a stream that someone else owns.
 class MUSAStream {
  public:
   enum Unchecked { UNCHECKED };
@@ -27,8 +28,10 @@ class MUSAStream {
   bool operator==(const MUSAStream& other) const noexcept { return unwrap() == other.unwrap(); }
   bool operator!=(const MUSAStream& other) const noexcept { return unwrap() != other.unwrap(); }
 
-  operator musaStream_t() const { return stream(); }  // NOLINT: the implicit conversion is the point
-  operator Stream() const { return unwrap(); }        // NOLINT
+  operator musaStream_t() const {
+    return stream();
+  }                                             // NOLINT: the implicit conversion is the point
+  operator Stream() const { return unwrap(); }  // NOLINT
 
   DeviceType device_type() const { return DeviceType::PrivateUse1; }
   DeviceIndex device_index() const { return stream_.device_index(); }
@@ -44,7 +47,8 @@ class MUSAStream {
   /// Never: work is enqueued as it comes, no graph of it can be recorded.
   bool is_capturing() const { return false; }
 
-  /// The runtime's handle. The null handle means the default stream of the *current* device, so hold a MUSAGuard.
+  /// The runtime's handle. The null handle means the default stream of the *current* device, so
+  /// hold a MUSAGuard.
   musaStream_t stream() const;
 
   Stream unwrap() const { return stream_; }
@@ -58,8 +62,9 @@ class MUSAStream {
   Stream stream_;
 };
 
-/// A stream of the device's pool, handed out round-robin. Negative `priority` asks for a high-priority one, -1 as
-/// `device` for the current device. Pool streams live as long as the process.
+/// A stream of the device's pool, handed out round-robin. Negative `priority` asks for a
+/// high-priority one, -1 as `device` for the current device. Pool streams live as long as the
+/// process.
 MUSAStream getStreamFromPool(int priority, DeviceIndex device = -1);
 MUSAStream getStreamFromPool(bool is_high_priority = false, DeviceIndex device = -1);
 

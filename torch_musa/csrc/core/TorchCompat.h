@@ -1,7 +1,7 @@
 #pragma once
 
-// Everything that differs between the PyTorch versions one source tree serves (2.9 to 2.15). A version test anywhere
-// else is a mistake: give the difference a name here.
+// Everything that differs between the PyTorch versions one source tree serves (2.9 to 2.15). A
+// version test anywhere else is a mistake: give the difference a name here.
 
 #if __has_include(<torch/headeronly/version.h>)
 #include <torch/headeronly/version.h>

@@ -13,7 +13,8 @@
 namespace at::musa {
 namespace {
 
-// Byte layout of a state tensor: the one of torch.cuda's generators, so that tools that store states know its size.
+// Byte layout of a state tensor: the one of torch.cuda's generators, so that tools that store
+// states know its size.
 constexpr size_t kSeedBytes = sizeof(uint64_t);
 constexpr size_t kOffsetBytes = sizeof(int64_t);
 constexpr size_t kStateBytes = kSeedBytes + kOffsetBytes;
@@ -32,7 +33,8 @@ Generator createMUSAGenerator(DeviceIndex device_index) {
 }
 
 const Generator& getDefaultMUSAGenerator(DeviceIndex device_index) {
-  // One per device, from the start seeded non-deterministically: a process that sets no seed gets fresh numbers.
+  // One per device, from the start seeded non-deterministically: a process that sets no seed gets
+  // fresh numbers.
   static auto* generators = [] {
     auto* all = new std::vector<Generator>();
     for (DeviceIndex device = 0; device < c10::musa::device_count(); ++device) {

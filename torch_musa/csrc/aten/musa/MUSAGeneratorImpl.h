@@ -9,13 +9,15 @@
 
 namespace at::musa {
 
-/// What a kernel needs to draw: element i of the launch takes the Philox subsequence i of `seed` from `offset` on.
+/// What a kernel needs to draw: element i of the launch takes the Philox subsequence i of `seed`
+/// from `offset` on.
 struct PhiloxState {
   uint64_t seed;
   uint64_t offset;
 };
 
-/// Random stream of one device: Philox 4x32-10, counter-based, so its whole state is a seed and an offset.
+/// Random stream of one device: Philox 4x32-10, counter-based, so its whole state is a seed and an
+/// offset.
 class MUSAGeneratorImpl final : public c10::GeneratorImpl {
  public:
   explicit MUSAGeneratorImpl(DeviceIndex device_index = -1);
@@ -30,8 +32,9 @@ class MUSAGeneratorImpl final : public c10::GeneratorImpl {
   void set_state(const c10::TensorImpl& new_state) override;
   c10::intrusive_ptr<c10::TensorImpl> get_state() const override;
 
-  /// Reserves `increment` draws for every thread of a launch and returns where they begin. Hold `mutex_`. The
-  /// increment is rounded up to a multiple of four, the number of words one Philox round yields.
+  /// Reserves `increment` draws for every thread of a launch and returns where they begin. Hold
+  /// `mutex_`. The increment is rounded up to a multiple of four, the number of words one Philox
+  /// round yields.
   PhiloxState philox_musa_state(uint64_t increment);
 
  private:

@@ -18,21 +18,36 @@ namespace {
 std::optional<muTensor::Type> mudnn_type(ScalarType dtype) {
   using Type = muTensor::Type;
   switch (dtype) {
-    case ScalarType::Half: return Type::HALF;
-    case ScalarType::Float: return Type::FLOAT;
-    case ScalarType::Double: return Type::DOUBLE;
-    case ScalarType::BFloat16: return Type::BFLOAT16;
-    case ScalarType::Char: return Type::INT8;
-    case ScalarType::Short: return Type::INT16;
-    case ScalarType::Int: return Type::INT32;
-    case ScalarType::Long: return Type::INT64;
-    case ScalarType::Byte: return Type::UINT8;
-    case ScalarType::UInt64: return Type::UINT64;
-    case ScalarType::Bool: return Type::BOOL;
-    case ScalarType::QInt8: return Type::QINT8;
-    case ScalarType::Float8_e5m2: return Type::FP8_E5M2;
-    case ScalarType::Float8_e4m3fn: return Type::FP8_E4M3;
-    default: return std::nullopt;
+    case ScalarType::Half:
+      return Type::HALF;
+    case ScalarType::Float:
+      return Type::FLOAT;
+    case ScalarType::Double:
+      return Type::DOUBLE;
+    case ScalarType::BFloat16:
+      return Type::BFLOAT16;
+    case ScalarType::Char:
+      return Type::INT8;
+    case ScalarType::Short:
+      return Type::INT16;
+    case ScalarType::Int:
+      return Type::INT32;
+    case ScalarType::Long:
+      return Type::INT64;
+    case ScalarType::Byte:
+      return Type::UINT8;
+    case ScalarType::UInt64:
+      return Type::UINT64;
+    case ScalarType::Bool:
+      return Type::BOOL;
+    case ScalarType::QInt8:
+      return Type::QINT8;
+    case ScalarType::Float8_e5m2:
+      return Type::FP8_E5M2;
+    case ScalarType::Float8_e4m3fn:
+      return Type::FP8_E4M3;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -58,9 +73,12 @@ muTensor describe(void* data, ScalarType dtype, IntArrayRef sizes, IntArrayRef s
 
 muTensor::Format plain_format(int64_t rank) {
   switch (rank) {
-    case 3: return muTensor::Format::NCW;
-    case 5: return muTensor::Format::NCDHW;
-    default: return muTensor::Format::NCHW;
+    case 3:
+      return muTensor::Format::NCW;
+    case 5:
+      return muTensor::Format::NCDHW;
+    default:
+      return muTensor::Format::NCHW;
   }
 }
 
@@ -81,7 +99,8 @@ muTensor CreateMUTensor(const Tensor& tensor) {
     return {};
   }
   CheckOnMUSA(tensor, "CreateMUTensor");
-  // The pointer goes to operands of both kinds; copy-on-write storage must be materialized for the outputs.
+  // The pointer goes to operands of both kinds; copy-on-write storage must be materialized for the
+  // outputs.
   return describe(tensor.data_ptr(), tensor.scalar_type(), tensor.sizes(), tensor.strides());
 }
 
@@ -104,14 +123,14 @@ muTensor CreateMUTensorWithFormat(const Tensor& tensor) {
   std::rotate(sizes.begin() + 1, sizes.begin() + 2, sizes.end());
   std::rotate(strides.begin() + 1, strides.begin() + 2, strides.end());
   muTensor out = describe(tensor.data_ptr(), tensor.scalar_type(), sizes, strides);
-  CHECK_MUDNN_STATUS(
-      out.SetFormat(rank == 4 ? muTensor::Format::NHWC : muTensor::Format::NDHWC),
-      "Tensor::SetFormat");
+  CHECK_MUDNN_STATUS(out.SetFormat(rank == 4 ? muTensor::Format::NHWC : muTensor::Format::NDHWC),
+                     "Tensor::SetFormat");
   return out;
 }
 
 muHandle& GetMudnnHandle() {
-  // A handle carries a stream, so threads cannot share one; a device has its own kernels, so neither can devices.
+  // A handle carries a stream, so threads cannot share one; a device has its own kernels, so
+  // neither can devices.
   thread_local std::map<c10::DeviceIndex, std::unique_ptr<muHandle>> handles;
   const c10::DeviceIndex device = c10::musa::current_device();
   auto& handle = handles[device];
@@ -133,14 +152,22 @@ muHandle& GetMudnnHandle() {
 const char* MudnnStatusName(::musa::dnn::Status status) {
   using Status = ::musa::dnn::Status;
   switch (status) {
-    case Status::SUCCESS: return "SUCCESS";
-    case Status::INVALID_PARAMETER: return "INVALID_PARAMETER";
-    case Status::NOT_INITIALIZED: return "NOT_INITIALIZED";
-    case Status::ALLOC_FAILED: return "ALLOC_FAILED";
-    case Status::NOT_SUPPORTED: return "NOT_SUPPORTED";
-    case Status::INTERNAL_ERROR: return "INTERNAL_ERROR";
-    case Status::ARCH_MISMATCH: return "ARCH_MISMATCH";
-    case Status::EXECUTION_FAILED: return "EXECUTION_FAILED";
+    case Status::SUCCESS:
+      return "SUCCESS";
+    case Status::INVALID_PARAMETER:
+      return "INVALID_PARAMETER";
+    case Status::NOT_INITIALIZED:
+      return "NOT_INITIALIZED";
+    case Status::ALLOC_FAILED:
+      return "ALLOC_FAILED";
+    case Status::NOT_SUPPORTED:
+      return "NOT_SUPPORTED";
+    case Status::INTERNAL_ERROR:
+      return "INTERNAL_ERROR";
+    case Status::ARCH_MISMATCH:
+      return "ARCH_MISMATCH";
+    case Status::EXECUTION_FAILED:
+      return "EXECUTION_FAILED";
   }
   return "an unknown status";
 }
@@ -152,8 +179,8 @@ void set_allow_tf32(bool allowed) noexcept {
 }
 
 void CheckOnMUSA(const Tensor& tensor, const char* op) {
-  TORCH_CHECK(tensor.device().type() == kMUSA, op, " expects a tensor on a musa device, got one on ",
-              tensor.device());
+  TORCH_CHECK(tensor.device().type() == kMUSA, op,
+              " expects a tensor on a musa device, got one on ", tensor.device());
 }
 
 }  // namespace at::musa

@@ -13,23 +13,25 @@ constexpr c10::DeviceType kMUSA = c10::DeviceType::PrivateUse1;
 using muTensor = ::musa::dnn::Tensor;
 using muHandle = ::musa::dnn::Handle;
 
-/// muDNN's view of `tensor`: address, dtype, sizes and strides. Holds no reference, so `tensor` must outlive the call.
-/// A rank-0 tensor becomes {1}. Throws for dtypes that muDNN has not (complex, the wide unsigned ones) and ranks above 8.
-/// An undefined tensor gives a default-constructed muTensor, muDNN's way of saying "operand absent".
+/// muDNN's view of `tensor`: address, dtype, sizes and strides. Holds no reference, so `tensor`
+/// must outlive the call. A rank-0 tensor becomes {1}. Throws for dtypes that muDNN has not
+/// (complex, the wide unsigned ones) and ranks above 8. An undefined tensor gives a
+/// default-constructed muTensor, muDNN's way of saying "operand absent".
 muTensor CreateMUTensor(const Tensor& tensor);
 
 /// The same from parts, for operands that a kernel has reshaped by hand. Strides count elements.
 muTensor CreateMUTensor(void* data, ScalarType dtype, IntArrayRef sizes, IntArrayRef strides);
 
-/// CreateMUTensor with the format that muDNN's 2-d and 3-d operators ask for: NHWC / NDHWC with the sizes in memory
-/// order for a channels-last tensor, else NCHW / NCDHW (NCW for rank 3).
+/// CreateMUTensor with the format that muDNN's 2-d and 3-d operators ask for: NHWC / NDHWC with the
+/// sizes in memory order for a channels-last tensor, else NCHW / NCDHW (NCW for rank 3).
 muTensor CreateMUTensorWithFormat(const Tensor& tensor);
 
-/// The calling thread's handle for the current device, set to the current stream and to torch.backends.mudnn.allow_tf32.
+/// The calling thread's handle for the current device, set to the current stream and to
+/// torch.backends.mudnn.allow_tf32.
 muHandle& GetMudnnHandle();
 
-/// Workspace allocator for the muDNN calls that take one. Memory comes from the caching allocator and goes back to it,
-/// in stream order, when the call drops it.
+/// Workspace allocator for the muDNN calls that take one. Memory comes from the caching allocator
+/// and goes back to it, in stream order, when the call drops it.
 ::musa::dnn::MemoryHandler InternalMemAlloc(size_t nbytes);
 
 /// "SUCCESS", "NOT_SUPPORTED", ...
@@ -44,12 +46,13 @@ void CheckOnMUSA(const Tensor& tensor, const char* op);
 
 }  // namespace at::musa
 
-#define CHECK_MUDNN_STATUS(status, what)                                                       \
-  do {                                                                                         \
-    const ::musa::dnn::Status mudnn_status_ = (status);                                        \
-    TORCH_CHECK(mudnn_status_ == ::musa::dnn::Status::SUCCESS, "muDNN failed in ", (what),     \
-                ": ", ::at::musa::MudnnStatusName(mudnn_status_));                             \
+#define CHECK_MUDNN_STATUS(status, what)                                                         \
+  do {                                                                                           \
+    const ::musa::dnn::Status mudnn_status_ = (status);                                          \
+    TORCH_CHECK(mudnn_status_ == ::musa::dnn::Status::SUCCESS, "muDNN failed in ", (what), ": ", \
+                ::at::musa::MudnnStatusName(mudnn_status_));                                     \
   } while (0)
 
-/// Hangs a kernel on a DispatchStub of PyTorch. Use it inside namespace at::native, where the stubs live.
+/// Hangs a kernel on a DispatchStub of PyTorch. Use it inside namespace at::native, where the stubs
+/// live.
 #define REGISTER_MUSA_DISPATCH(stub, fn) REGISTER_PRIVATEUSE1_DISPATCH(stub, fn)

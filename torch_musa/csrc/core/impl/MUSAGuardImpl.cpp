@@ -26,7 +26,8 @@ unsigned int event_flags(EventFlag flag) {
 }  // namespace
 
 MUSAGuardImpl::MUSAGuardImpl(DeviceType type) {
-  TORCH_CHECK(type == DeviceType::PrivateUse1, "MUSAGuardImpl expects a musa device but got ", type);
+  TORCH_CHECK(type == DeviceType::PrivateUse1, "MUSAGuardImpl expects a musa device but got ",
+              type);
 }
 
 Device MUSAGuardImpl::exchangeDevice(Device device) const {
@@ -121,8 +122,7 @@ void MUSAGuardImpl::block(void* event, const Stream& stream) const {
   }
   const MUSAStream musa_stream(stream);
   const MUSAGuard guard(musa_stream.device());
-  C10_MUSA_CHECK(
-      musaStreamWaitEvent(musa_stream.stream(), static_cast<musaEvent_t>(event), 0));
+  C10_MUSA_CHECK(musaStreamWaitEvent(musa_stream.stream(), static_cast<musaEvent_t>(event), 0));
 }
 
 bool MUSAGuardImpl::queryEvent(void* event) const {

@@ -7,10 +7,11 @@
 
 namespace c10::musa::impl {
 
-/// What generic PyTorch code (c10::DeviceGuard, torch.Stream, torch.Event, autograd's engine) uses to steer a device.
+/// What generic PyTorch code (c10::DeviceGuard, torch.Stream, torch.Event, autograd's engine) uses
+/// to steer a device.
 ///
-/// Members of newer PyTorch versions carry no `override`: the same declaration then also compiles where the interface
-/// lacks them.
+/// Members of newer PyTorch versions carry no `override`: the same declaration then also compiles
+/// where the interface lacks them.
 struct MUSAGuardImpl final : public c10::impl::DeviceGuardImplInterface {
   static constexpr DeviceType static_type = DeviceType::PrivateUse1;
 
