@@ -11,6 +11,7 @@
 #include <ATen/MemoryOverlap.h>
 #include <ATen/ScalarOps.h>
 #include <ATen/native/Resize.h>
+#include <ATen/ops/any.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/view_as_real.h>
 
@@ -38,6 +39,20 @@ void select_into(const Tensor& self, const Tensor& mask, const Tensor& value) {
   }
 }
 
+// All indices along a stride-0 dimension are the same element, which is filled where any of them
+// is.
+Tensor& fill_expanded(Tensor& self, const Tensor& mask, const Tensor& value) {
+  DimVector repeated;
+  Tensor once = self;
+  for (int64_t d = 0; d < self.dim(); ++d) {
+    if (self.stride(d) != 0 || self.size(d) < 2) continue;
+    repeated.push_back(d);
+    once = once.narrow(d, 0, 1);
+  }
+  once.masked_fill_(mask.expand(self.sizes()).any(repeated, /*keepdim=*/true), value);
+  return self;
+}
+
 }  // namespace
 
 Tensor& MaskedFillTensor_(Tensor& self, const Tensor& mask, const Tensor& value) {
@@ -57,6 +72,7 @@ Tensor& MaskedFillTensor_(Tensor& self, const Tensor& mask, const Tensor& value)
     TORCH_WARN(
         "Use of masked_fill_ on expanded tensors is deprecated. Please clone() the tensor before "
         "performing this operation.");
+    return fill_expanded(self, mask, value);
   }
   const c10::musa::OptionalMUSAGuard guard(device_of(self));
   at::assert_no_partial_overlap(self, mask);

@@ -6,14 +6,14 @@
 namespace at::musa {
 namespace {
 
-// AND and OR over truth values. `out` is bool, or uint8 for a uint8 operand.
+// AND and OR over truth values. `out` is bool, or uint8: for a uint8 operand, or where asked for.
 void logical(const char* name, ReduceMode mode, const Tensor& self, OptionalIntArrayRef dim,
              const Tensor& out) {
   if (out.numel() == 0) return;
   if (self.numel() == 0) {
     out.fill_(mode == ReduceMode::AND);
   } else {
-    Reduce({name, mode}, self, dim, out.scalar_type() == kByte ? kByte : kBool, out);
+    Reduce({name, mode}, self, dim, self.scalar_type() == kByte ? kByte : kBool, out);
   }
 }
 
