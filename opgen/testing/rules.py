@@ -74,10 +74,11 @@ def number(build: Build, argument: Argument) -> Any:
 
 
 def _number(build: Build) -> Any:
-    whole = build.size(-3, 5)
-    if one_in(build.source, 8):
-        # whether a bool fits is asked of the result's dtype, which an out= of another dtype changes on a device only
-        return build.pick(whole, whole / 2, *(() if build.op.outs else (True,)))
+    # the CPU refuses negative factors of unsigned numbers in some of its kernels, and wraps around in others
+    whole = build.size(0 if build.dtype == torch.uint8 else -3, 5)
+    # whether a factor fits is asked of the result's dtype, which an out= of another dtype changes on a device only
+    if not build.op.outs and one_in(build.source, 8):
+        return build.pick(whole, whole / 2, True)
     if build.dtype.is_complex and build.flag():
         return complex(whole / 2, build.size(-2, 2))
     if build.dtype.is_floating_point or build.dtype.is_complex:

@@ -12,7 +12,7 @@ from opgen.testing.build import OMIT, Build, Domain
 from opgen.testing.case import Case
 from opgen.testing.overload import Argument
 from opgen.testing.rules import one_of, real_dtype
-from opgen.testing.tensors import FLOATING, Numbers
+from opgen.testing.tensors import FLOATING, INTEGRAL, Numbers
 
 _SMALL = Numbers(-2, 2)
 _TIES = Numbers(-3, 3, special=True)
@@ -151,8 +151,10 @@ TABLE = {
     "amax amin aminmax any all max min": _EXTREME,
     # of no elements the CPU's out= forms give whatever the memory held
     "max.unary_out min.unary_out": Domain(numbers=_TIES, least_size=1),
-    # with a uint8 out the CPU converts the input first, and 0.5 becomes false
-    "any.out any.all_out any.dims_out all.out all.all_out all.dims_out": Domain(numbers=Numbers(0, 1, whole=True)),
+    # with a uint8 out the CPU converts the input first, and 0.5 becomes false, and 1j
+    "any.out any.all_out any.dims_out all.out all.all_out all.dims_out": Domain(
+        numbers=Numbers(0, 1, whole=True), dtypes=(*FLOATING, *INTEGRAL, torch.bool)
+    ),
     "argmax argmin": Domain(numbers=_TIES),
     # along a stride-0 dim the CPU's selection reads past the tensor's end
     "median.dim median.dim_values nanmedian.dim nanmedian.dim_values": Domain(
