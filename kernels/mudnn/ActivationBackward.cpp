@@ -18,7 +18,7 @@ TORCH_IMPL_FUNC(MusaSigmoidBackward)
 (const Tensor& grad_output, const Tensor& output, const Tensor& grad_input) {
   if (isComplexType(common_dtype())) {
     const Tensor y = output.to(common_dtype());
-    grad_input.copy_(y.sub(y.square()).conj().mul(grad_output));
+    grad_input.copy_(y.sub(y.square()).conj().mul(grad_output.to(common_dtype())));
     return;
   }
   RunBinary(*this, BinaryMode::SIGMOID_BW, {"sigmoid_backward_cpu"});
@@ -27,7 +27,12 @@ TORCH_IMPL_FUNC(MusaSigmoidBackward)
 TORCH_IMPL_FUNC(MusaTanhBackward)
 (const Tensor& grad_output, const Tensor& output, const Tensor& grad_input) {
   if (isComplexType(common_dtype())) {
-    grad_input.copy_(output.to(common_dtype()).square().neg_().add_(1).conj().mul(grad_output));
+    grad_input.copy_(output.to(common_dtype())
+                         .square()
+                         .neg_()
+                         .add_(1)
+                         .conj()
+                         .mul(grad_output.to(common_dtype())));
     return;
   }
   RunBinary(*this, BinaryMode::TANH_BW, {"tanh_backward_cpu"});
@@ -37,7 +42,8 @@ TORCH_IMPL_FUNC(MusaSiluBackward)
 (const Tensor& grad_output, const Tensor& self, const Tensor& grad_input) {
   if (isComplexType(common_dtype())) {
     const Tensor x = self.to(common_dtype()), gate = x.sigmoid();
-    grad_input.copy_(gate.neg().add_(1).mul_(x).add_(1).mul_(gate).mul(grad_output));
+    grad_input.copy_(
+        gate.neg().add_(1).mul_(x).add_(1).mul_(gate).mul(grad_output.to(common_dtype())));
     return;
   }
   RunBinary(*this, BinaryMode::SILU_BW, {"silu_backward_cpu"});

@@ -9,8 +9,8 @@ TORCH_IMPL_FUNC(MusaAddcmul)
 (const Tensor& self, const Tensor& tensor1, const Tensor& tensor2, const Scalar& value,
  const Tensor& out) {
   if (isComplexType(common_dtype())) {
-    // no complex types in muDNN
-    const Tensor term = tensor1.to(common_dtype()).mul(tensor2);
+    // No complex types in muDNN. Both factors are cast, as a 0-dim one has no say in a promotion.
+    const Tensor term = tensor1.to(common_dtype()).mul(tensor2.to(common_dtype()));
     out.copy_(self.add(term, CheckedScalar(value, common_dtype())));
     return;
   }
@@ -21,7 +21,7 @@ TORCH_IMPL_FUNC(MusaAddcdiv)
 (const Tensor& self, const Tensor& tensor1, const Tensor& tensor2, const Scalar& value,
  const Tensor& out) {
   if (isComplexType(common_dtype())) {
-    const Tensor term = tensor1.to(common_dtype()).div(tensor2);
+    const Tensor term = tensor1.to(common_dtype()).div(tensor2.to(common_dtype()));
     out.copy_(self.add(term, CheckedScalar(value, common_dtype())));
     return;
   }
