@@ -10,7 +10,7 @@ from torch import Tensor
 from opgen.testing.build import Domain
 from opgen.testing.case import Case, make_live
 from opgen.testing.check import for_every
-from opgen.testing.compare import compare_values, terms_of
+from opgen.testing.compare import compare_values, terms_of, working_dtype
 from opgen.testing.domains import domain_of
 from opgen.testing.overload import load_overload
 from opgen.testing.repro import script
@@ -65,9 +65,11 @@ def check_case(case: Case, domain: Domain, device: str, fallback: bool) -> bool:
     if actual.keys() != expected.keys():
         problems.append(f"has gradients for {sorted(actual)}, the CPU for {sorted(expected)}")
     for path in expected.keys() & actual.keys():
-        # forward and backward both round
+        # forward and backward both round, in whatever dtype an operand has
         terms = 4 * terms_of(case, domain)
-        problems += [f"gradient of {path!r} {text}" for text in compare_values(expected[path], actual[path], terms)]
+        dtype = working_dtype(case, domain, expected[path].dtype)
+        differences = compare_values(expected[path], actual[path], terms, dtype)
+        problems += [f"gradient of {path!r} {text}" for text in differences]
     if problems:
         listed = "\n".join(f"  - {problem}" for problem in problems)
         raise AssertionError(

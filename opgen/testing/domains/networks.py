@@ -451,7 +451,7 @@ TABLE = {
     "avg_pool2d_backward avg_pool3d_backward": _layer(_prepare_avg_pool_backward),
     # the CPU lays out= anew, whatever its shape
     "_adaptive_avg_pool2d _adaptive_avg_pool3d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool2d "
-    "adaptive_max_pool3d": _layer(_prepare_adaptive_pool, strides=False),
+    "adaptive_max_pool3d": _layer(_prepare_adaptive_pool, strides=False, dense_out=True),
     "_adaptive_avg_pool2d_backward _adaptive_avg_pool3d_backward adaptive_avg_pool3d_backward "
     "adaptive_max_pool2d_backward adaptive_max_pool3d_backward": _layer(_prepare_adaptive_pool_backward),
     "upsample_nearest1d upsample_nearest2d upsample_nearest3d _upsample_nearest_exact1d _upsample_nearest_exact2d "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -135,6 +136,8 @@ _EXTREME_AT = Domain(numbers=_TIES, normalize=by_value(0, 1))
 
 TABLE = {
     "sum nansum cumsum prod cumprod": _SUM,
+    # bools only where there is nothing to add up
+    "cumsum_ cumprod_": replace(_SUM, dtypes=(*FLOATING, *INTEGRAL, torch.complex64, torch.complex128)),
     "mean nanmean": Domain(numbers=_SMALL, accumulates=True, arguments={"dtype": _mean_dtype}),
     "norm linalg_vector_norm linalg__powsum": Domain(
         numbers=_SMALL,
