@@ -151,6 +151,13 @@ def test_fault_is_found(fault: str) -> None:
         check_overload(op, reference=reference, device="cpu", count=60, shrink=False)
 
 
+def test_reference_whose_values_depend_on_the_layout_is_overruled() -> None:
+    def takes_all_for_dense(self: Tensor) -> Tensor:
+        return aten.exp(self) if self.is_contiguous() else aten.exp(self) + 1
+
+    check_overload("exp", reference=takes_all_for_dense, device="cpu", count=60)
+
+
 def test_silent_fallback_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     counts = {"aten::exp": 0}
 
