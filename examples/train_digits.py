@@ -183,7 +183,7 @@ def main(argv: list[str] | None = None) -> int:
         sys.exit(f"device '{arguments.device}' is not usable: {str(error).splitlines()[0]}")
 
     torch.set_num_threads(1)  # a batch is some 64 * 8 * 8 * 16 numbers: threads would only wait for each other
-    console = Console()
+    console = Console(soft_wrap=True)
     digits = load()
     runs: dict[str, Run] = {}
     with Progress(
