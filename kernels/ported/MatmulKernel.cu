@@ -5,14 +5,17 @@
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAGuard.h>
 
+#include <limits>
+
 #include "kernels/ported/PortedKernels.h"
 
 namespace at::musa {
 namespace {
 
-// Columns of the product that one thread computes: enough to use each element of `a` it loads many
-// times over, few enough to keep their sums in registers.
-constexpr int kColumns = 16;
+// The tile of the product that one thread computes: what it loads of `a` and `b` is used four times
+// each, and the sums stay in registers.
+constexpr int kRows = 4;
+constexpr int kColumns = 4;
 constexpr int kThreads = 128;
 
 struct Shape {
@@ -25,44 +28,72 @@ struct Strides {
 };
 
 template <typename scalar_t>
-__global__ void matmul_tile_kernel(Shape shape, scalar_t* out, Strides so, const scalar_t* a,
-                                   Strides sa, const scalar_t* b, Strides sb,
-                                   int64_t tiles_per_row) {
+struct Product {
+  Shape shape;
+  scalar_t* out;
+  Strides so;
+  const scalar_t* a;
+  Strides sa;
+  const scalar_t* b;
+  Strides sb;
+
+  __host__ __device__ int64_t tiles_down() const { return (shape.n + kRows - 1) / kRows; }
+  __host__ __device__ int64_t tiles_across() const { return (shape.m + kColumns - 1) / kColumns; }
+};
+
+// Sums of a tile of the compile-time size (rows and columns 0), or of any size up to that at the
+// edges of the product.
+template <int kTileRows, int kTileColumns, typename scalar_t>
+__host__ __device__ inline void sum_tile(scalar_t (&sums)[kRows][kColumns], int64_t k,
+                                         const scalar_t* a, Strides sa, const scalar_t* b,
+                                         Strides sb, int rows, int columns) {
+  const int r_end = kTileRows ? kTileRows : rows;
+  const int c_end = kTileColumns ? kTileColumns : columns;
+  for (int64_t i = 0; i < k; ++i) {
+    const scalar_t* line = b + i * sb.row;
+    for (int r = 0; r < r_end; ++r) {
+      const scalar_t factor = a[r * sa.row + i * sa.column];
+      for (int c = 0; c < c_end; ++c) {
+        sums[r][c] += factor * line[kTileColumns ? c : c * sb.column];
+      }
+    }
+  }
+}
+
+template <typename scalar_t>
+__global__ void matmul_tile_kernel(const Product<scalar_t> __grid_constant__ p) {
   const int64_t tile = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (tile >= shape.batch * shape.n * tiles_per_row) {
+  const int64_t across = p.tiles_across();
+  const int64_t down = p.tiles_down();
+  if (tile >= p.shape.batch * down * across) {
     return;
   }
-  // Neighbouring threads share a row of `a` and read neighbouring columns of `b`.
-  const int64_t first = tile % tiles_per_row * kColumns;
-  const int64_t row = tile / tiles_per_row % shape.n;
-  const int64_t batch = tile / tiles_per_row / shape.n;
-  const int count = shape.m - first < kColumns ? static_cast<int>(shape.m - first) : kColumns;
-  a += batch * sa.batch + row * sa.row;
-  b += batch * sb.batch + first * sb.column;
-  out += batch * so.batch + row * so.row + first * so.column;
+  // Neighbouring threads share rows of `a` and read neighbouring columns of `b`.
+  const int64_t column = tile % across * kColumns;
+  const int64_t row = tile / across % down * kRows;
+  const int64_t batch = tile / across / down;
+  const int rows = p.shape.n - row < kRows ? static_cast<int>(p.shape.n - row) : kRows;
+  const int columns =
+      p.shape.m - column < kColumns ? static_cast<int>(p.shape.m - column) : kColumns;
+  const scalar_t* a = p.a + batch * p.sa.batch + row * p.sa.row;
+  const scalar_t* b = p.b + batch * p.sb.batch + column * p.sb.column;
+  scalar_t* out = p.out + batch * p.so.batch + row * p.so.row + column * p.so.column;
 
-  scalar_t sums[kColumns];
-  for (int j = 0; j < kColumns; ++j) {
-    sums[j] = scalar_t(0);
-  }
-  if (count == kColumns && sb.column == 1) {
-    for (int64_t i = 0; i < shape.k; ++i) {
-      const scalar_t factor = a[i * sa.column];
-      const scalar_t* line = b + i * sb.row;
-      for (int j = 0; j < kColumns; ++j) {
-        sums[j] += factor * line[j];
-      }
+  scalar_t sums[kRows][kColumns];
+  for (int r = 0; r < kRows; ++r) {
+    for (int c = 0; c < kColumns; ++c) {
+      sums[r][c] = scalar_t(0);
     }
+  }
+  if (rows == kRows && columns == kColumns && p.sb.column == 1) {
+    sum_tile<kRows, kColumns>(sums, p.shape.k, a, p.sa, b, p.sb, rows, columns);
   } else {
-    for (int64_t i = 0; i < shape.k; ++i) {
-      const scalar_t factor = a[i * sa.column];
-      for (int j = 0; j < count; ++j) {
-        sums[j] += factor * b[i * sb.row + j * sb.column];
-      }
-    }
+    sum_tile<0, 0>(sums, p.shape.k, a, p.sa, b, p.sb, rows, columns);
   }
-  for (int j = 0; j < count; ++j) {
-    out[j * so.column] = sums[j];
+  for (int r = 0; r < rows; ++r) {
+    for (int c = 0; c < columns; ++c) {
+      out[r * p.so.row + c * p.so.column] = sums[r][c];
+    }
   }
 }
 
@@ -86,16 +117,21 @@ void matmul_kernel(const Tensor& out, const Tensor& a, const Tensor& b) {
   const c10::cuda::CUDAGuard guard(out.device());
   // Rows of `b` are read n times each: one copy makes every such read contiguous.
   const Tensor dense = b.stride(2) == 1 || shape.m == 1 || shape.n == 1 ? b : b.contiguous();
-  const int64_t tiles_per_row = (shape.m + kColumns - 1) / kColumns;
-  const int64_t tiles = shape.batch * shape.n * tiles_per_row;
-  const int64_t blocks = (tiles + kThreads - 1) / kThreads;
-  TORCH_CHECK(blocks <= std::numeric_limits<int32_t>::max(), "matmul: a product of ", out.sizes(),
-              " has too many elements for one launch");
   AT_DISPATCH_ALL_TYPES_AND_COMPLEX(out.scalar_type(), "matmul_cuda", [&] {
+    const Product<scalar_t> product{shape,
+                                    out.mutable_data_ptr<scalar_t>(),
+                                    strides_of(out),
+                                    a.const_data_ptr<scalar_t>(),
+                                    strides_of(a),
+                                    dense.const_data_ptr<scalar_t>(),
+                                    strides_of(dense)};
+    const int64_t tiles = shape.batch * product.tiles_down() * product.tiles_across();
+    const int64_t blocks = (tiles + kThreads - 1) / kThreads;
+    TORCH_CHECK(blocks <= std::numeric_limits<int32_t>::max(), "matmul: a product of ", out.sizes(),
+                " has too many elements for one launch");
     matmul_tile_kernel<scalar_t>
         <<<static_cast<unsigned int>(blocks), kThreads, 0, at::cuda::getCurrentCUDAStream()>>>(
-            shape, out.mutable_data_ptr<scalar_t>(), strides_of(out), a.const_data_ptr<scalar_t>(),
-            strides_of(a), dense.const_data_ptr<scalar_t>(), strides_of(dense), tiles_per_row);
+            product);
     C10_CUDA_KERNEL_LAUNCH_CHECK();
   });
 }
