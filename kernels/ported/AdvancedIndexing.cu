@@ -41,11 +41,14 @@ struct Indexing {
   int64_t indexed_sizes[kMaxIndices];
   int64_t indexed_strides[kMaxIndices];
 
-  // Where element i of the iteration lies in output and input.
+  // Where an element of the iteration lies in output and input. With the number of indices known to
+  // the compiler (0: it is not) the offsets stay in registers.
+  template <int kIndices = 0>
   __host__ __device__ void locate(int64_t element, char*& out, char*& in) const {
     auto i = static_cast<uint32_t>(element);
-    int64_t offsets[kFirstIndex + kMaxIndices] = {};
-    const int operands = kFirstIndex + indices;
+    const int count = kIndices ? kIndices : indices;
+    int64_t offsets[kFirstIndex + (kIndices ? kIndices : kMaxIndices)] = {};
+    const int operands = kFirstIndex + count;
     for (int dim = 0; dim < dims; ++dim) {
       const uint32_t rest = dim + 1 == dims ? 0 : shape[dim].div(i);
       const int64_t position = i - rest * shape[dim].divisor;
@@ -54,7 +57,8 @@ struct Indexing {
       }
       i = rest;
     }
-    for (int k = 0; k < indices; ++k) {
+    int64_t picked = 0;
+    for (int k = 0; k < count; ++k) {
       int64_t index =
           *reinterpret_cast<const int64_t*>(data[kFirstIndex + k] + offsets[kFirstIndex + k]);
       const int64_t size = indexed_sizes[k];
@@ -63,10 +67,10 @@ struct Indexing {
       if (index < 0) {
         index += size;
       }
-      offsets[indexed] += index * indexed_strides[k];
+      picked += index * indexed_strides[k];
     }
-    out = data[0] + offsets[0];
-    in = data[1] + offsets[1];
+    out = data[0] + offsets[0] + (indexed == 0 ? picked : 0);
+    in = data[1] + offsets[1] + (indexed == 1 ? picked : 0);
   }
 };
 
@@ -99,16 +103,28 @@ Indexing describe(const TensorIteratorBase& iter, IntArrayRef sizes, IntArrayRef
   return indexing;
 }
 
-void move_indexed(TensorIteratorBase& iter, const Indexing& indexing) {
+template <int kIndices>
+void move_located(TensorIteratorBase& iter, const Indexing& indexing) {
   dispatch_word(iter.element_size(0), [&](auto word) {
     using word_t = decltype(word);
     for_each_index(iter.device(0), iter.numel(), [indexing] GPU_LAMBDA(int64_t i) {
       char* out;
       char* in;
-      indexing.locate(i, out, in);
+      indexing.locate<kIndices>(i, out, in);
       *reinterpret_cast<word_t*>(out) = *reinterpret_cast<const word_t*>(in);
     });
   });
+}
+
+void move_indexed(TensorIteratorBase& iter, const Indexing& indexing) {
+  switch (indexing.indices) {
+    case 1:
+      return move_located<1>(iter, indexing);
+    case 2:
+      return move_located<2>(iter, indexing);
+    default:
+      return move_located<0>(iter, indexing);
+  }
 }
 
 void index_kernel(TensorIteratorBase& iter, IntArrayRef sizes, IntArrayRef strides) {
@@ -122,7 +138,7 @@ void add_indexed(TensorIteratorBase& iter, const Indexing& indexing) {
                    for_each_index(iter.device(0), iter.numel(), [indexing] GPU_LAMBDA(int64_t i) {
                      char* out;
                      char* in;
-                     indexing.locate(i, out, in);
+                     indexing.locate<>(i, out, in);
                      gpuAtomicAddNoReturn(reinterpret_cast<scalar_t*>(out),
                                           *reinterpret_cast<const scalar_t*>(in));
                    });
@@ -161,7 +177,7 @@ void put_in_order(TensorIteratorBase& iter, const Indexing& indexing, bool accum
   for_each_index(iter.device(0), count, [=] GPU_LAMBDA(int64_t i) {
     char* to;
     char* from;
-    indexing.locate(i, to, from);
+    indexing.locate<>(i, to, from);
     target[i] = to - out;
     source[i] = from - in;
   });

@@ -157,7 +157,9 @@ void fill_normal(TensorIteratorBase& iter, double mean, double std, CUDAGenerato
 
 void normal_kernel(const TensorBase& self, double mean, double std,
                    std::optional<Generator> generator) {
-  check_real(self.scalar_type(), "normal_cuda");
+  TORCH_CHECK_NOT_IMPLEMENTED(isFloatingType(self.scalar_type()),
+                              "\"normal_cuda\" not implemented for '", toString(self.scalar_type()),
+                              "'");
   auto iter = TensorIterator::borrowing_nullary_op(self);
   auto* philox = generator_of(generator, iter.device(0));
   if (iter.dtype() == kDouble) {
