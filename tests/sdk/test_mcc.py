@@ -24,25 +24,28 @@ def config(text: str) -> str:
     return f"::musa::host::launch(::musa::host::LaunchConfig({text})"
 
 
+def call(kernel: str) -> str:
+    return f", [=](const auto&... mcc_args) {{ {kernel}(mcc_args...); }}"
+
+
 GOLDENS = {
-    "plain": ("k<<<1, 2>>>(a, b);", config("1, 2") + ", [=](const auto&... mcc_args) { k(mcc_args...); }, a, b);"),
-    "no arguments": ("k<<<g, b, 0, s>>>();", config("g, b, 0, s") + ", [=](const auto&... mcc_args) { k(mcc_args...); });"),
+    "plain": ("k<<<1, 2>>>(a, b);", config("1, 2") + call("k") + ", a, b);"),
+    "no arguments": ("k<<<g, b, 0, s>>>();", config("g, b, 0, s") + call("k") + ");"),
     "template arguments": (
         "ns::k<T, (4 > 3), f(a)><<<1, 2>>>(x);",
-        config("1, 2") + ", [=](const auto&... mcc_args) { ns::k<T, (4 > 3), f(a)>(mcc_args...); }, x);",
+        config("1, 2") + call("ns::k<T, (4 > 3), f(a)>") + ", x);",
     ),
     "nested template arguments": (
         "k<A<B<int>>><<<1, 2>>>(x);",
-        config("1, 2") + ", [=](const auto&... mcc_args) { k<A<B<int>>>(mcc_args...); }, x);",
+        config("1, 2") + call("k<A<B<int>>>") + ", x);",
     ),
     "nested parentheses": (
         "k<<<dim3((n + 3) / 4, f(a, b)), c[i], 0, g()>>>(h(1), {2});",
-        config("dim3((n + 3) / 4, f(a, b)), c[i], 0, g()") + ", [=](const auto&... mcc_args) { k(mcc_args...); }, h(1), {2});",
+        config("dim3((n + 3) / 4, f(a, b)), c[i], 0, g()") + call("k") + ", h(1), {2});",
     ),
     "after return and in a lambda": (
         "return k<<<1, 1>>>(p);\nauto f = [&] { ::k<<<1, 1>>>(p); };",
-        "return " + config("1, 1") + ", [=](const auto&... mcc_args) { k(mcc_args...); }, p);\n"
-        "auto f = [&] { " + config("1, 1") + ", [=](const auto&... mcc_args) { ::k(mcc_args...); }, p); };",
+        "return " + config("1, 1") + call("k") + ", p);\nauto f = [&] { " + config("1, 1") + call("::k") + ", p); };",
     ),
     "strings and comments": (
         'auto s = "k<<<1, 1>>>(p)"; // k<<<1, 1>>>(p)\nauto r = R"x(k<<<1,1>>>(p))x"; /* k<<<1, 1>>>(p) */',

@@ -56,7 +56,8 @@ def rewrite_launches(source: str, name: str) -> str:
         flat = " ".join(kernel.split())
         gap = "\n" * source.count("\n", tokens[close].start, end)
         comma = ", " if has_arguments else ""
-        edits.append((tokens[close].start, end, f"), [=](const auto&... mcc_args) {{ {flat}(mcc_args...); }}{comma}{gap}"))
+        call = f"), [=](const auto&... mcc_args) {{ {flat}(mcc_args...); }}"
+        edits.append((tokens[close].start, end, f"{call}{comma}{gap}"))
     pieces, done = [], 0
     for begin, end, text in sorted(edits):
         pieces += [source[done:begin], text]
