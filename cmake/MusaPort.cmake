@@ -52,9 +52,9 @@ function(musa_add_ported_sources out)
   endforeach()
 
   # Inner loops are what these files are made of: let the compiler vectorize them. (Flags that define a macro, such as
-  # -fno-math-errno, would shut out the precompiled header. The warning is a false alarm in PyTorch's native/Math.h.)
+  # -fno-math-errno, would shut out the precompiled header.)
   set_source_files_properties(${result} PROPERTIES
-    COMPILE_OPTIONS "-O3;-Wno-maybe-uninitialized"
+    COMPILE_OPTIONS -O3
     INCLUDE_DIRECTORIES "${MUSA_MCC_DIR}")
   set(${out} ${result} ${stamps} PARENT_SCOPE)
 endfunction()

@@ -126,13 +126,15 @@ def compile_all(plan: Plan, on_step: Callable[[int, int, str], None]) -> None:
     )
     assert process.stdout is not None
     said: list[str] = []
+    command_follows = False  # after "FAILED: <file>" Ninja prints the command, pages of flags that explain nothing
     try:
         for line in process.stdout:
             step = _STEP.match(line.rstrip("\n"))
             if step:
                 on_step(int(step[1]), int(step[2]), step[3])
-            else:
+            elif not command_follows:
                 said.append(line)
+            command_follows = line.startswith("FAILED: ")
         code = process.wait()
     except BaseException:
         process.terminate()
