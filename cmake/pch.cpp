@@ -1,1 +1,2 @@
-// Exists so that the precompiled header belongs to a target of its own, from which the others reuse it.
+// Exists so that the precompiled header belongs to a target of its own, from which the others reuse
+// it.

@@ -1,6 +1,6 @@
 #pragma once
-// What nearly every kernel, shard and toolkit class includes. Adding a header here rebuilds everything, so only headers
-// of the wheel belong here, never ours.
+// What nearly every kernel, shard and toolkit class includes. Adding a header here rebuilds
+// everything, so only headers of the wheel belong here, never ours.
 #include <ATen/core/Tensor.h>
 #include <ATen/Dispatch.h>
 #include <ATen/ExpandUtils.h>

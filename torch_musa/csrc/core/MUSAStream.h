@@ -30,7 +30,7 @@ class MUSAStream {
 
   operator musaStream_t() const {
     return stream();
-  }                                             // NOLINT: the implicit conversion is the point
+  }  // NOLINT: the implicit conversion is the point
   operator Stream() const { return unwrap(); }  // NOLINT
 
   DeviceType device_type() const { return DeviceType::PrivateUse1; }
