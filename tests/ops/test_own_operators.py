@@ -1,0 +1,60 @@
+"""Operators that PyTorch lacks (torch.ops.musa): against plain PyTorch on the CPU, with shapes and gradients."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from opgen.testing import check_overload
+
+
+def swiglu(input: torch.Tensor) -> torch.Tensor:
+    if input.dim() == 0 or input.size(-1) % 2:
+        raise RuntimeError("odd")
+    gate, up = input.chunk(2, -1)
+    wide = torch.float64 if input.dtype == torch.float64 else torch.float32
+    return (torch.nn.functional.silu(gate.to(wide)) * up.to(wide)).to(input.dtype)
+
+
+def test_swiglu_agrees_with_plain_pytorch(device: str) -> None:
+    check_overload(
+        "musa::swiglu",
+        reference=swiglu,
+        device=device,
+        dtypes=(torch.float16, torch.bfloat16, torch.float32, torch.float64),
+        count=60,
+    )
+
+
+@pytest.mark.parametrize("shape", [(6,), (0, 4), (2, 3, 8)])
+def test_swiglu_gradient(shape: tuple[int, ...]) -> None:
+    x = torch.randn(shape, dtype=torch.float64)
+    ours, plain = x.to("musa").requires_grad_(), x.clone().requires_grad_()
+    ours_out, plain_out = torch.ops.musa.swiglu(ours), swiglu(plain)
+    (ours_grad,) = torch.autograd.grad(ours_out.sin().sum(), ours)
+    (plain_grad,) = torch.autograd.grad(plain_out.sin().sum(), plain)
+    torch.testing.assert_close(ours_grad.cpu(), plain_grad)
+
+
+def test_swiglu_first_and_second_derivatives_against_differences() -> None:
+    x = torch.randn(2, 4, dtype=torch.float64, device="musa", requires_grad=True)
+    assert torch.autograd.gradcheck(torch.ops.musa.swiglu, (x,))
+    assert torch.autograd.gradgradcheck(torch.ops.musa.swiglu, (x,))
+
+
+def test_swiglu_shape_without_data() -> None:
+    out = torch.ops.musa.swiglu(torch.empty(3, 10, device="meta", dtype=torch.bfloat16))
+    assert out.shape == (3, 5) and out.dtype == torch.bfloat16 and out.device.type == "meta"
+
+
+@pytest.mark.parametrize("device", ["musa", "meta"])
+def test_swiglu_refuses_what_has_no_halves(device: str) -> None:
+    for shape in ((), (3,), (4, 5)):
+        with pytest.raises(RuntimeError, match="even last dimension"):
+            torch.ops.musa.swiglu(torch.empty(shape, device=device))
+
+
+def test_swiglu_leaves_the_device_only_where_told() -> None:
+    before = torch.musa.fallback_counts()
+    torch.ops.musa.swiglu(torch.randn(4, 4, device="musa", requires_grad=True)).sum().backward()
+    assert torch.musa.fallback_counts() == before
