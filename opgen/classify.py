@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from opgen.backend import Backend
+from opgen.cpp import KEYWORDS
 from opgen.diagnostics import Diagnostics, did_you_mean
 from opgen.emit import compat
 from opgen.registration import Context, Form, Kind, Registration
@@ -112,7 +113,7 @@ def _check_schema(context: Context, spec: OpSpec, function: NativeFunction) -> N
 def _check_tags(context: Context, spec: OpSpec) -> None:
     for tag in spec.tags:
         if tag not in context.upstream.tags:
-            hint = did_you_mean(tag, context.upstream.tags)
+            hint = did_you_mean(tag, context.upstream.tags) or f"known tags: {', '.join(sorted(context.upstream.tags))}"
             context.diagnostics.error(spec.at("tags"), f"unknown tag '{tag}'", hint)
 
 
@@ -155,11 +156,25 @@ def _new_op(context: Context, spec: OpSpec) -> list[Registration | None]:
     except compat.SchemaError as error:
         context.diagnostics.error(spec.location, f"not a schema: {error}", error.hint)
         return []
+    _check_argument_names(context, spec, function)
     if not spec.valid:
         return []
     if not spec.dispatch:
         needs_kernel(context, spec, function, "it is a new operator")
     return [_new_kernel(context, spec, function, key) for key in spec.dispatch]
+
+
+def _check_argument_names(context: Context, spec: OpSpec, function: NativeFunction) -> None:
+    """torchgen takes any word for a name; the compiler, minutes later, does not."""
+    seen: set[str] = set()
+    for argument in function.func.arguments.flat_all:
+        name = argument.name
+        if name in KEYWORDS or name in seen:
+            fault = "is there twice" if name in seen else "is a keyword of C++"
+            context.diagnostics.error(
+                spec.location, f"argument '{name}' of '{spec.func}' {fault}", "give the argument another name"
+            )
+        seen.add(name)
 
 
 def _new_kernel(context: Context, spec: OpSpec, function: NativeFunction, key: str) -> Registration | None:

@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from opgen.diagnostics import Diagnostic, Diagnostics, OpgenError, Severity
+from opgen.options import PathOption
 
 # Subcommand -> (module, attribute, one line for `opgen --help`). The line stands here so that the list of commands
 # can be shown without importing them all.
@@ -65,17 +66,15 @@ def opgen() -> None:
     """Operators for PyTorch's MUSA backend: registrations, builds and coverage from one YAML file."""
 
 
-_yaml_option = click.option(
-    "--yaml", "yaml_path", type=click.Path(path_type=Path), help="Operator list; default: the project's own."
-)
+_yaml_option = click.option("--yaml", "yaml_path", type=PathOption(), help="Operator list; default: the project's own.")
 _kernels_option = click.option(
-    "--kernels", type=click.Path(path_type=Path), help="Folder with the kernel sources; default: the project's own."
+    "--kernels", type=PathOption(), help="Folder with the kernel sources; default: the project's own."
 )
 
 
 @click.command(epilog="Example: opgen gen --yaml yaml/musa_functions.yaml --out generated/torch2.13.0")
 @_yaml_option
-@click.option("--out", type=click.Path(path_type=Path), help="Output folder; default: generated/torch<VERSION>.")
+@click.option("--out", type=PathOption(), help="Output folder; default: generated/torch<VERSION>.")
 @_kernels_option
 @click.option("--force", is_flag=True, help="Generate even though nothing has changed.")
 @click.option("--draft", is_flag=True, help="Only warn about missing kernels: write the headers to start one with.")
@@ -151,6 +150,10 @@ def main(args: list[str] | None = None) -> None:
         sys.exit(130)
     except OpgenError as error:
         click.echo(str(error), err=True)
+        sys.exit(1)
+    except OSError as error:
+        # What nobody nearer to the file has said better: a full disk behind standard output, say.
+        click.echo(f"{error.filename or 'opgen'}: error: {error.strerror or error}", err=True)
         sys.exit(1)
     sys.exit(result if isinstance(result, int) else 0)
 

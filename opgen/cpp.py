@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["Signature", "canonical_signature", "canonical_type", "split_top_level"]
+__all__ = ["KEYWORDS", "Signature", "canonical_signature", "canonical_type", "split_top_level"]
 
 _TOKEN = re.compile(r"[A-Za-z_]\w*|\d[\w.']*|::|&&|[^\s\w]")
 
@@ -28,6 +28,21 @@ _ALIASES = {
     "OptionalIntArrayRef": "OptionalArrayRef<int64_t>",
     "OptionalSymIntArrayRef": "OptionalArrayRef<SymInt>",
 }
+
+# C++23's, with the alternative spellings of operators: no kernel and no parameter can be called so.
+# fmt: off
+KEYWORDS = frozenset({
+    "alignas", "alignof", "and", "and_eq", "asm", "auto", "bitand", "bitor", "bool", "break", "case", "catch", "char",
+    "char8_t", "char16_t", "char32_t", "class", "compl", "concept", "const", "consteval", "constexpr", "constinit",
+    "const_cast", "continue", "co_await", "co_return", "co_yield", "decltype", "default", "delete", "do", "double",
+    "dynamic_cast", "else", "enum", "explicit", "export", "extern", "false", "float", "for", "friend", "goto", "if",
+    "inline", "int", "long", "mutable", "namespace", "new", "noexcept", "not", "not_eq", "nullptr", "operator", "or",
+    "or_eq", "private", "protected", "public", "register", "reinterpret_cast", "requires", "return", "short",
+    "signed", "sizeof", "static", "static_assert", "static_cast", "struct", "switch", "template", "this",
+    "thread_local", "throw", "true", "try", "typedef", "typeid", "typename", "union", "unsigned", "using", "virtual",
+    "void", "volatile", "wchar_t", "while", "xor", "xor_eq",
+})
+# fmt: on
 
 _BUILTIN_WORDS = frozenset({"unsigned", "signed", "long", "short", "int", "char", "double", "float", "bool", "void"})
 

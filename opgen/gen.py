@@ -7,6 +7,7 @@ has changed, which makes the common case a matter of hashing.
 from __future__ import annotations
 
 import hashlib
+import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opgen.backend import MUSA, Backend
-from opgen.diagnostics import Diagnostics, OpgenError
+from opgen.diagnostics import Diagnostics, Location, OpgenError
 from opgen.project import Project
 from opgen.tree import is_intact, read_manifest, recover, write_tree
 from opgen.upstream import TorchInstall, find_torch
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from opgen.upstream import Upstream
 
 _SHARD_PREFIX = "Register"
+_MAX_BYTES = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,12 @@ class Sources:
 
     @staticmethod
     def of(project: Project, yaml: Path | None = None, kernels: Path | None = None) -> Sources:
+        if kernels is not None and not kernels.is_dir():
+            raise OpgenError(
+                "no such folder with kernel sources",
+                Location(str(kernels)),
+                "name the folder that holds mudnn/, ported/ and cpu_fallback/ with --kernels FOLDER",
+            )
         return Sources(yaml or _from_here(project.yaml), kernels or project.kernels, find_torch())
 
     def digest(self) -> str:
@@ -51,7 +59,8 @@ class Sources:
         ):
             digest.update(f"{label}\0{path.relative_to(root).as_posix()}\0".encode())
             try:
-                content = path.read_bytes()
+                # A pipe or a device can be read but once, and that is for whoever parses it.
+                content = _read(path) if path.is_file() else os.urandom(16)
             except OSError:
                 content = b""  # whoever needs the file reports it better
             digest.update(hashlib.sha256(content).digest())
@@ -155,6 +164,12 @@ def generate(
         seconds=time.perf_counter() - start,
         up_to_date=False,
     )
+
+
+def _read(path: Path) -> bytes:
+    """A file's bytes, up to a size far above that of anything opgen accepts: a huge file must not fill the memory."""
+    with path.open("rb") as file:
+        return file.read(_MAX_BYTES)
 
 
 def _from_here(path: Path) -> Path:

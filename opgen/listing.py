@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from opgen.diagnostics import Diagnostics
+from opgen.options import PathOption
 from opgen.tables import print_table
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def rows(registrations: Iterable[Registration]) -> list[dict[str, object]]:
 
 
 @click.command(epilog="Example: opgen list --format json | jq '.[] | select(.family == \"ported\") | .op'")
-@click.option("--yaml", "yaml_path", type=click.Path(path_type=Path), help="Operator list; default: the project's own.")
+@click.option("--yaml", "yaml_path", type=PathOption(), help="Operator list; default: the project's own.")
 @click.option(
     "--format", "output", type=click.Choice(["table", "json"]), default="table", show_default=True, help="How to print."
 )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from opgen.diagnostics import OpgenError
+
 OPERATOR_LIST = Path("yaml") / "musa_functions.yaml"
 
 
@@ -36,7 +38,10 @@ def find_root(start: Path | None = None) -> Path:
     Outside any project it is the tree that this package was installed from in editable mode, so that `opgen list`
     works from everywhere.
     """
-    origin = (start or Path.cwd()).resolve()
+    try:
+        origin = (start or Path.cwd()).resolve()
+    except FileNotFoundError:
+        raise OpgenError("the working folder no longer exists", hint="change to another folder") from None
     for folder in (origin, *origin.parents):
         if (folder / OPERATOR_LIST).is_file():
             return folder

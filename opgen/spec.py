@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from opgen.backend import MUSA, Backend
+from opgen.cpp import KEYWORDS
 from opgen.diagnostics import Diagnostics, Location, OpgenError, did_you_mean
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ _KERNEL = re.compile(_NAME)
 _BASE_CLASS = re.compile(rf"(?:::)?{_NAME}(?:::{_NAME})*")
 
 # A hand-written operator list is some hundred kilobytes; anything far above is not one.
-_MAX_BYTES = 8 * 1024 * 1024
+MAX_BYTES = 8 * 1024 * 1024
 # libyaml recurses on nested collections; an operator list needs four levels.
 _MAX_DEPTH = 64
 
@@ -86,13 +87,17 @@ def load_specs(path: Path | str, diagnostics: Diagnostics, backend: Backend = MU
 
     Raises OpgenError when the file cannot be read at all.
     """
-    file = Path(path)
     try:
-        raw = file.read_bytes()
+        with Path(path).open("rb") as file:
+            raw = file.read(MAX_BYTES + 1)  # so that /dev/zero or a core file does not fill the memory
     except FileNotFoundError:
         raise OpgenError("no such operator list", Location(str(path)), "name another one with --yaml FILE") from None
     except OSError as error:
-        raise OpgenError(f"cannot read the operator list: {error.strerror}", Location(str(path))) from None
+        raise OpgenError(
+            f"cannot read the operator list: {error.strerror}",
+            Location(str(path)),
+            "name a file that can be read with --yaml FILE",
+        ) from None
     return parse_specs(raw, str(path), diagnostics, backend)
 
 
@@ -136,8 +141,12 @@ def select_specs(specs: Iterable[OpSpec], torch_version: str, diagnostics: Diagn
 
 
 def _compose(raw: bytes, path: str, diagnostics: Diagnostics) -> yaml.Node | None:
-    if len(raw) > _MAX_BYTES:
-        diagnostics.error(Location(path), f"the operator list is larger than {_MAX_BYTES // 2**20} MiB")
+    if len(raw) > MAX_BYTES:
+        diagnostics.error(
+            Location(path),
+            f"the operator list is larger than {MAX_BYTES // 2**20} MiB",
+            "name an operator list; they have some hundred kilobytes",
+        )
         return None
     try:
         text = raw.decode("utf-8-sig")
@@ -158,14 +167,27 @@ def _compose(raw: bytes, path: str, diagnostics: Diagnostics) -> yaml.Node | Non
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = Location(path, mark.line + 1, mark.column + 1) if mark is not None else Location(path)
-        diagnostics.error(where, f"not valid YAML: {' '.join(filter(None, [error.context, error.problem]))}")
+        hint = "an entry is `- func: name`, with its other keys below `func` and indented alike"
+        if _has_tab(text, where.line):
+            hint = "indent with spaces: YAML takes no tabs there"
+        diagnostics.error(where, f"not valid YAML: {' '.join(filter(None, [error.context, error.problem]))}", hint)
         return None
     except yaml.YAMLError as error:
-        diagnostics.error(Location(path), f"not valid YAML: {' '.join(str(error).split())}")
+        # The C parser does not say where it met a character that YAML has no place for.
+        control: re.Match[str] | None = yaml.reader.Reader.NON_PRINTABLE.search(text)
+        position = control.start() if control is not None else 0
+        where = Location(path, text.count("\n", 0, position) + 1, position - text.rfind("\n", 0, position))
+        what = f"control character U+{ord(control[0]):04X}" if control is not None else " ".join(str(error).split())
+        diagnostics.error(where, f"not valid YAML: {what}", "remove it; an operator list is plain text")
         return None
     if node is None:
         _report_empty(Location(path, 1, 1), diagnostics)
     return node
+
+
+def _has_tab(text: str, line: int) -> bool:
+    lines = text.splitlines()
+    return 0 < line <= len(lines) and "\t" in lines[line - 1]
 
 
 def _report_empty(location: Location, diagnostics: Diagnostics) -> None:
@@ -317,6 +339,9 @@ class _Entry:
             if not isinstance(key_node, yaml.ScalarNode):
                 self._error(key_node, f"a dispatch key must be a string, not {_kind(key_node)}")
                 continue
+            if isinstance(value, yaml.ScalarNode) and value.value in KEYWORDS:
+                self._error(value, f"'{value.value}' is a keyword of C++", "name the kernel's function")
+                continue
             if not isinstance(value, yaml.ScalarNode) or _KERNEL.fullmatch(value.value) is None:
                 shown = f"'{value.value}'" if isinstance(value, yaml.ScalarNode) else _kind(value)
                 self._error(value, f"{shown} is not a kernel name", "a kernel name is a C++ identifier")
@@ -390,6 +415,8 @@ class _Entry:
         hint = 'quote a version specifier: torch: ">=2.11,<2.13"'
         if not isinstance(node, yaml.ScalarNode) or node.tag != "tag:yaml.org,2002:str":
             return self._error(node, f"'torch' must be a version specifier, not {_kind(node)}", hint)
+        if not node.value.strip():
+            return self._error(node, "'torch' is empty", f"{hint}, or leave the key out")
         try:
             return SpecifierSet(node.value)
         except InvalidSpecifier:

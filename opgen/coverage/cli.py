@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from opgen.diagnostics import Diagnostics
+from opgen.options import PathOption
 from opgen.tables import print_table
 
 if TYPE_CHECKING:
@@ -18,14 +19,14 @@ __all__ = ["command"]
 
 
 @click.command(epilog="Example: opgen coverage --format json | jq .totals")
-@click.option("--yaml", "yaml_path", type=click.Path(path_type=Path), help="Operator list; default: the project's own.")
+@click.option("--yaml", "yaml_path", type=PathOption(), help="Operator list; default: the project's own.")
 @click.option(
     "--format", "output", type=click.Choice(["table", "json"]), default="table", show_default=True, help="How to print."
 )
 @click.option(
     "--write",
     "folder",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=PathOption(file_okay=False),
     help="Write README.md and coverage.json there.",
 )
 def command(yaml_path: Path | None, output: str, folder: Path | None) -> None:

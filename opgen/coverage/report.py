@@ -11,6 +11,8 @@ from opgen.diagnostics import Location, OpgenError
 
 __all__ = ["markdown", "to_json", "write_report"]
 
+_WRITTEN_BY = "Written by `opgen coverage --write coverage_report`"
+
 _MEANING = {
     State.NATIVE: "a kernel of this backend, or a function of PyTorch's that works on any device, is registered",
     State.CPU_FALLBACK: "registered, and goes through the CPU on purpose",
@@ -29,7 +31,7 @@ def markdown(matrix: Matrix) -> str:
     with_kernel = matrix.denominator + totals["vendor_only"]
     parts = [
         "# Operator coverage",
-        "Written by `opgen coverage --write coverage_report`; do not edit.",
+        f"{_WRITTEN_BY}; do not edit.",
         f"PyTorch {matrix.torch_version} has a CUDA kernel for {with_kernel:,} overloads. "
         f"{totals['vendor_only']} of them belong to one vendor's library (listed below with the reason), "
         f"which leaves **{matrix.denominator:,}** to cover.",
@@ -59,13 +61,25 @@ def markdown(matrix: Matrix) -> str:
 
 
 def write_report(matrix: Matrix, folder: Path) -> None:
-    """Write README.md and coverage.json into ``folder``. Raises OpgenError where that is not possible."""
+    """Write README.md and coverage.json into ``folder``. Raises OpgenError, with nothing written, where that is not
+    possible or would replace a README.md that is not a report."""
+    readme = folder / "README.md"
     try:
+        if readme.exists() and _WRITTEN_BY not in readme.read_text(encoding="utf-8", errors="replace"):
+            raise OpgenError(
+                "not a coverage report, so it is not replaced",
+                Location(str(readme)),
+                "name a folder for the report: `opgen coverage --write coverage_report`",
+            )
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "coverage.json").write_text(to_json(matrix), encoding="utf-8")
-        (folder / "README.md").write_text(markdown(matrix), encoding="utf-8")
+        readme.write_text(markdown(matrix), encoding="utf-8")
     except OSError as error:
-        raise OpgenError(f"cannot write the report: {error.strerror}", Location(str(folder))) from None
+        raise OpgenError(
+            f"cannot write the report: {error.strerror}",
+            Location(str(error.filename or folder)),
+            "name a folder that can be written with --write FOLDER",
+        ) from None
 
 
 def _section(title: str, overloads: Iterable[Overload]) -> tuple[str, str]:

@@ -8,16 +8,15 @@ from pathlib import Path
 import click
 
 from opgen.diagnostics import OpgenError
+from opgen.options import PathOption
 from opgen.port.files import TreeReport, port_file, port_tree, ported_path
 from opgen.port.mapping import load_mapping
 
 
 @click.command(name="port")
-@click.argument("source", type=click.Path(exists=True, path_type=Path))
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder, or the .mu/.muh file for a file.")
-@click.option(
-    "--ignore", multiple=True, type=click.Path(path_type=Path), help="Folder below SOURCE to leave out; repeatable."
-)
+@click.argument("source", type=PathOption(exists=True))
+@click.option("--out", required=True, type=PathOption(), help="Folder, or the .mu/.muh file for a file.")
+@click.option("--ignore", multiple=True, type=PathOption(), help="Folder below SOURCE to leave out; repeatable.")
 def command(source: Path, out: Path, ignore: tuple[Path, ...]) -> None:
     """Port CUDA SOURCE (a file or a folder) to MUSA. Only files whose port changed are written."""
     try:

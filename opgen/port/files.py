@@ -53,14 +53,15 @@ def port_file(source: Path, target: Path, mapping: Mapping | None = None) -> Fil
         here = Location(str(source), before.count(b"\n") + 1, error.start - before.rfind(b"\n"))
         return _failed(source, target, here, "not UTF-8 text", "convert the file, its comments included, to UTF-8")
     except OSError as error:
-        return _failed(source, target, Location(str(source)), f"cannot be read: {error.strerror}", None)
+        return _failed(source, target, Location(str(source)), f"cannot be read: {error.strerror}", "permit reading it")
     ported = port_text(text, rules, str(source))
     if ported.problems:
         return FileReport(source, target, False, ported.problems)
     try:
         written = write_if_changed(target, ported.text)
     except OSError as error:
-        return _failed(source, target, Location(str(target)), f"cannot be written: {error.strerror}", None)
+        message = f"cannot be written: {error.strerror}"
+        return _failed(source, target, Location(str(target)), message, "name another folder with --out")
     return FileReport(source, target, written)
 
 

@@ -202,6 +202,18 @@ def test_unwritable_report_folder_is_a_message(
     assert "cannot write the report" in capfd.readouterr().err
 
 
+def test_a_readme_that_is_no_report_stays(entries: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    from opgen.cli import main
+
+    (tmp_path / "README.md").write_text("# A project\n")
+    with pytest.raises(SystemExit) as stopped:
+        main(["coverage", "--yaml", str(entries), "--write", str(tmp_path)])
+    assert stopped.value.code == 1
+    assert f"{tmp_path / 'README.md'}: error: not a coverage report" in capfd.readouterr().err
+    assert (tmp_path / "README.md").read_text() == "# A project\n"
+    assert not (tmp_path / "coverage.json").exists()
+
+
 def test_errors_in_the_list_are_reported_with_status_1(tmp_path: Path) -> None:
     bad = tmp_path / "bad.yaml"
     bad.write_text("- func: trill\n")

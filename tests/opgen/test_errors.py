@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -183,6 +185,18 @@ FAULTS = {
     "fallback of a new operator": (
         "- func: musa::rope(Tensor q) -> Tensor\n  dispatch: {PrivateUse1: cpu_fallback}",
         "ops.yaml:2:27: error: 'musa::rope' is new: the CPU has no kernel to fall back to",
+    ),
+    "new operator with a keyword for an argument": (
+        "- func: musa::rope(Tensor class) -> Tensor\n  dispatch: {PrivateUse1: K}",
+        "ops.yaml:1:9: error: argument 'class' of 'musa::rope' is a keyword of C++\n    give the argument another name",
+    ),
+    "new operator with two arguments of one name": (
+        "- func: musa::rope(Tensor q, Tensor q) -> Tensor\n  dispatch: {PrivateUse1: K}",
+        "ops.yaml:1:9: error: argument 'q' of 'musa::rope' is there twice\n    give the argument another name",
+    ),
+    "tag like no other": (
+        "- func: nonzero\n  tags: zzz\n  dispatch: {PrivateUse1: K}",
+        "ops.yaml:2:9: error: unknown tag 'zzz'\n    known tags: ",
     ),
     "new operator in PyTorch's namespace": (
         "- func: zzyzx_quux(Tensor q) -> Tensor\n  dispatch: {PrivateUse1: K}",
@@ -433,6 +447,53 @@ def test_a_missing_list_is_one_line(tmp_path, capsys):
         code, _, err = run(capsys, verb, "--yaml", tmp_path / "none.yaml")
         assert code == 1
         assert err == f"{tmp_path / 'none.yaml'}: error: no such operator list\n    name another one with --yaml FILE\n"
+
+
+def test_a_missing_kernel_folder_is_told_as_such(tmp_path, capsys):
+    yaml = tmp_path / "ops.yaml"
+    yaml.write_text("- func: nonzero\n  dispatch: {PrivateUse1: Nonzero}\n")
+    for verb in ("gen", "check"):
+        code, _, err = run(capsys, verb, "--yaml", yaml, "--kernels", tmp_path / "none")
+        assert code == 1
+        assert err.startswith(f"{tmp_path / 'none'}: error: no such folder with kernel sources\n    name the folder")
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["gen", "--out", ""],
+        ["gen", "--yaml", ""],
+        ["check", "--kernels", ""],
+        ["list", "--yaml", ""],
+        ["coverage", "--write", ""],
+        ["port", "kernels", "--out", ""],
+    ],
+    ids=" ".join,
+)
+def test_an_empty_path_is_not_the_working_folder(args, tmp_path, capsys, monkeypatch):
+    """What an unset shell variable leaves of `--out "$OUT"`."""
+    (tmp_path / "kernels").mkdir()
+    monkeypatch.chdir(tmp_path)
+    code, _, err = run(capsys, *args)
+    assert code == 2 and "the empty string names no file or folder" in err
+    assert [path.name for path in tmp_path.iterdir()] == ["kernels"]
+
+
+def test_a_working_folder_that_is_gone(tmp_path, capsys, monkeypatch):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert run(capsys, "check") == (1, "", "error: the working folder no longer exists\n    change to another folder\n")
+
+
+@pytest.mark.parametrize("verb", ["list", "coverage", "check"])
+def test_a_full_disk_behind_standard_output(verb):
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "opgen.cli", verb]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode != 0
+    assert "No space left on device" in done.stderr and "Traceback" not in done.stderr
 
 
 def test_help_has_examples_and_typos_are_answered(capsys):

@@ -115,6 +115,12 @@ FAULTS = {
     "[" * 100_000: "error: ",
     "- func: tril\n  ? [a]\n  : b": "ops.yaml:2:5: error: unknown key a list",
     "- func: tril\n--- \n- func: triu": "error: not valid YAML: expected a single document",
+    "- func: tril\n\tdispatch: x": "YAML takes no tabs there",
+    "- func: tril\n  tags: a\x01b": (
+        "ops.yaml:2:10: error: not valid YAML: control character U+0001\n    remove it; an operator list is plain text"
+    ),
+    "- func: tril\n  torch: ''": "ops.yaml:2:10: error: 'torch' is empty",
+    "- func: tril\n  dispatch: {PrivateUse1: class}": "ops.yaml:2:27: error: 'class' is a keyword of C++",
     "- func: !!python/object:os.system tril": "ops.yaml:1:9: error: 'func' must be an operator name",
     b"- func: tril\n- func: \xff\n": "ops.yaml:2:9: error: not UTF-8: byte 0xff cannot be decoded",
 }
@@ -169,6 +175,12 @@ def test_an_unreadable_file_is_an_error(tmp_path):
         load_specs(tmp_path / "none.yaml", Diagnostics())
     with pytest.raises(OpgenError, match="cannot read the operator list"):
         load_specs(tmp_path, Diagnostics())
+
+
+def test_an_endless_file_is_an_error():
+    diagnostics = Diagnostics()
+    assert load_specs("/dev/zero", diagnostics) == ()
+    assert "larger than 8 MiB" in messages(diagnostics)
 
 
 _fragments = st.sampled_from(
