@@ -46,6 +46,33 @@ def test_wrong_shape():
         torch.ones(2, 3, device="musa") @ torch.ones(2, 3, device="musa")
 
 
+@pytest.mark.parametrize("index", [-1, 4, 2**40])
+def test_index_out_of_range(index):
+    table, indices = torch.ones(4, 5, device="musa"), torch.tensor([index], device="musa")
+    for call in (
+        lambda: table.index_select(0, indices),
+        lambda: torch.nn.functional.embedding(indices, table),
+        lambda: torch.nn.functional.nll_loss(table[:1, :4], indices),
+    ):
+        with pytest.raises(RuntimeError, match=r"EXECUTION_FAILED \(the reason is in muDNN's log, on standard error\)"):
+            call()
+    with pytest.raises(RuntimeError, match="out of bounds"):
+        table.gather(0, indices[None])
+
+
+def test_the_log_says_which_index(run_python):
+    done = run_python(
+        """
+        import torch
+        try:
+            torch.ones(4, 5, device="musa").index_select(0, torch.tensor([17], device="musa"))
+        except RuntimeError as error:
+            print(error)
+        """
+    )
+    assert "standard error" in done.stdout and "17" in done.stderr
+
+
 def test_unknown_dtype_for_mudnn_is_named():
     with pytest.raises((RuntimeError, NotImplementedError), match=r"UInt16|uint16"):
         torch.ones(2, device="musa").to(torch.uint16).relu()

@@ -108,6 +108,30 @@ assert torch.musa.fallback_counts() == {}
     assert "musa_functions.yaml" in done.stdout
 
 
+def test_a_misspelt_switch_is_not_taken_for_permission(run_python):
+    done = run_python(
+        LIBRARY
+        + """
+x = torch.ones(3, device="musa")
+for _ in range(2):
+    try:
+        torch.ops.fallback_test.twice(x)
+    except RuntimeError as error:
+        print(error)
+assert (x + 1).sum().item() == 6
+""",
+        TORCH_MUSA_FALLBACK="ERROR",
+    )
+    assert done.stdout.count("TORCH_MUSA_FALLBACK=ERROR is neither 'error'") == 2
+
+
+def test_an_operator_that_the_cpu_lacks_too():
+    gates = torch.ones(1, 8, device="musa")
+    with pytest.raises(NotImplementedError, match=r"'_thnn_fused_lstm_cell' has no kernel.*none for the CPU"):
+        torch.ops.aten._thnn_fused_lstm_cell(gates, gates, torch.ones(1, 2, device="musa"))
+    assert torch.musa.fallback_counts() == {}
+
+
 def test_listed_fallbacks_are_counted_and_silent(run_python):
     done = run_python(
         """

@@ -48,10 +48,27 @@ Counter& counter() {
 
 bool fallback_is_forbidden() {
   static const bool forbidden = [] {
-    const char* mode = std::getenv("TORCH_MUSA_FALLBACK");
-    return mode != nullptr && std::string_view(mode) == "error";
+    const char* value = std::getenv("TORCH_MUSA_FALLBACK");
+    const std::string_view mode = value == nullptr ? "" : value;
+    // A misspelt "error" must not quietly permit what it was meant to forbid.
+    TORCH_CHECK(
+        mode.empty() || mode == "error" || mode == "warn", "TORCH_MUSA_FALLBACK=", mode,
+        " is neither 'error' (operators without a kernel raise) nor 'warn' (they run on the "
+        "CPU, the default).");
+    return mode == "error";
   }();
   return forbidden;
+}
+
+/// Some operators exist for accelerators only, such as _thnn_fused_lstm_cell.
+bool has_cpu_kernel(const c10::OperatorHandle& op) {
+  // Operands of another layout bring their own key, whose kernel then serves.
+  for (const auto key : {c10::DispatchKey::CPU, c10::DispatchKey::SparseCPU,
+                         c10::DispatchKey::SparseCsrCPU, c10::DispatchKey::QuantizedCPU,
+                         c10::DispatchKey::MkldnnCPU, c10::DispatchKey::NestedTensorCPU}) {
+    if (op.hasComputedKernelForDispatchKey(key)) return true;
+  }
+  return false;
 }
 
 void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
@@ -74,6 +91,10 @@ void cpu_fallback_unlisted(const c10::OperatorHandle& op, torch::jit::Stack* sta
       "' has no kernel for the musa device, and TORCH_MUSA_FALLBACK=error forbids running it on "
       "the "
       "CPU. Add an entry for it to musa_functions.yaml (see docs/add_an_op.md).");
+  TORCH_CHECK_NOT_IMPLEMENTED(has_cpu_kernel(op), "The operator '", name,
+                              "' has no kernel for the musa device, and PyTorch has none for the "
+                              "CPU to fall back to. Add an "
+                              "entry for it to musa_functions.yaml (see docs/add_an_op.md).");
   // On the CPU it would draw from the CPU's generator: torch.musa.manual_seed would have no say.
   TORCH_CHECK_NOT_IMPLEMENTED(!op.hasTag(at::Tag::nondeterministic_seeded), "The operator '", name,
                               "' draws random numbers and has no kernel for the musa device, so it "

@@ -46,11 +46,14 @@ void CheckOnMUSA(const Tensor& tensor, const char* op);
 
 }  // namespace at::musa
 
+/// Throws unless `status` is SUCCESS. muDNN tells the reason, such as an index out of range, only
+/// to its log.
 #define CHECK_MUDNN_STATUS(status, what)                                                         \
   do {                                                                                           \
     const ::musa::dnn::Status mudnn_status_ = (status);                                          \
     TORCH_CHECK(mudnn_status_ == ::musa::dnn::Status::SUCCESS, "muDNN failed in ", (what), ": ", \
-                ::at::musa::MudnnStatusName(mudnn_status_));                                     \
+                ::at::musa::MudnnStatusName(mudnn_status_),                                      \
+                " (the reason is in muDNN's log, on standard error)");                           \
   } while (0)
 
 /// Hangs a kernel on a DispatchStub of PyTorch. Use it inside namespace at::native, where the stubs
