@@ -40,8 +40,6 @@ ScalarType StatisticsType(const Tensor& input, const Tensor& weight, const Tenso
 void CheckGroups(const Tensor& input, const Tensor& weight, const Tensor& bias, int64_t C,
                  int64_t group) {
   TORCH_CHECK(group > 0, "Expected num groups to be greater than 0, got ", group);
-  TORCH_CHECK(input.is_contiguous(input.suggest_memory_format()),
-              "native_group_norm: expected a dense input, got strides ", input.strides());
   TORCH_CHECK(C % group == 0,
               "Expected number of channels in input to be divisible by num_groups, but got input "
               "of shape ",

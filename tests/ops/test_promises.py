@@ -82,3 +82,18 @@ def test_memory_recorded_on_a_stream_is_not_reused_before_the_stream_is_done(dev
     torch.full((1 << 16,), -1.0, device=device)
     stream.synchronize()
     assert float(result[0]) == 63.0 and float(result[-1]) == 63.0
+
+
+@pytest.mark.parametrize("layout", ["transposed", "expanded", "gaps"])
+def test_group_norm_takes_an_input_of_any_layout(layout: str, device: str) -> None:
+    """Not every release's CPU kernel does, so the reference is computed from a dense copy."""
+    dense = torch.randn(3, 8, 6)
+    x = {
+        "transposed": dense.to(device).transpose(1, 2).contiguous().transpose(1, 2),
+        "expanded": dense[:, :, :1].to(device).expand(3, 8, 6),
+        "gaps": torch.stack([dense, dense], -1).to(device)[..., 0],
+    }[layout]
+    ours = torch.ops.aten.native_group_norm(x, None, None, 3, 8, 6, 4, 1e-5)
+    plain = torch.ops.aten.native_group_norm(x.cpu().contiguous(), None, None, 3, 8, 6, 4, 1e-5)
+    for got, expected in zip(ours, plain, strict=True):
+        torch.testing.assert_close(got.cpu(), expected, atol=1e-5, rtol=1e-5)
