@@ -9,6 +9,7 @@ VENV    ?= $(if $(filter $(DEFAULT_TORCH),$(TORCH)),.venv,.venv-torch$(TORCH))
 BIN     := $(VENV)/bin
 STAMP   := $(VENV)/.installed-torch$(TORCH)
 JOBS    ?= $(shell nproc)
+CXX_SOURCES = git ls-files '*.cpp' '*.h' '*.cu' '*.cuh' '*.muh'
 
 .PHONY: help env build demo test bench lint format coverage clean
 help: ## this list
@@ -43,13 +44,13 @@ lint: $(STAMP) ## ruff, mypy --strict, clang-format
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	git ls-files '*.cpp' '*.h' '*.cu' '*.cuh' '*.muh' | xargs $(BIN)/clang-format --dry-run --Werror
+	$(CXX_SOURCES) | xargs $(BIN)/clang-format --dry-run --Werror
 
 format: $(STAMP) ## rewrite sources in the project's format
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[lint]'
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-	git ls-files '*.cpp' '*.h' '*.cu' '*.cuh' '*.muh' | xargs $(BIN)/clang-format -i
+	$(CXX_SOURCES) | xargs $(BIN)/clang-format -i
 
 clean: ## remove what was built and generated; the environment stays
 	rm -rf build generated/torch*

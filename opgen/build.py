@@ -26,6 +26,7 @@ from opgen.project import Project
 TARGETS = ("host",)
 # Ninja prints this before each step; the bell cannot occur in a compiler's own output.
 _STATUS = "\a%f/%t "
+_LOCK = ".opgen-build.lock"
 _STEP = re.compile(r"^\a(\d+)/(\d+) (.*)$")
 
 
@@ -87,7 +88,7 @@ def exclusive(folder: Path) -> Iterator[None]:
     """Hold the folder's lock, so that a second `opgen build` waits instead of compiling into the same files."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock = (folder / ".opgen-build.lock").open("w")
+        lock = (folder / _LOCK).open("w")
     except OSError as error:
         raise BuildError(f"cannot write to {folder}: {error.strerror}. Choose a writable project folder") from error
     with lock:
@@ -97,6 +98,15 @@ def exclusive(folder: Path) -> Iterator[None]:
             print(f"waiting for another build of {folder} ...", file=sys.stderr)
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+
+
+def empty(folder: Path) -> None:
+    """Remove what an earlier build has left; the lock, which the caller holds, stays."""
+    for path in folder.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        elif path.name != _LOCK:
+            path.unlink()
 
 
 def configure(plan: Plan) -> None:
@@ -184,10 +194,12 @@ def progress_bar() -> Iterator[Callable[[int, int, str], None]]:
     yield log
 
 
-def run(plan: Plan) -> float:
+def run(plan: Plan, *, clean: bool = False) -> float:
     """Configure and compile what `opgen gen` has written; returns the seconds it took."""
     start = time.monotonic()
     with exclusive(plan.folder):
+        if clean:
+            empty(plan.folder)
         configure(plan)
         with progress_bar() as on_step:
             compile_all(plan, on_step)
@@ -230,7 +242,5 @@ def command(ctx: click.Context, target: str, jobs: int, debug: bool, clean: bool
     if summary is None:
         ctx.exit(1)
     click.echo(f"torch {install.version}: {summary}")
-    if clean:
-        shutil.rmtree(plan.folder, ignore_errors=True)
-    seconds = run(plan)
+    seconds = run(plan, clean=clean)
     click.echo(f"built {plan.folder.relative_to(project.root)} ({seconds:.1f} s)")

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from opgen.diagnostics import Diagnostic, Diagnostics, OpgenError, Severity
-from opgen.options import PathOption
+from opgen.options import PathOption, yaml_option
 
 # Subcommand -> (module, attribute, one line for `opgen --help`). The line stands here so that the list of commands
 # can be shown without importing them all.
@@ -66,14 +66,13 @@ def opgen() -> None:
     """Operators for PyTorch's MUSA backend: registrations, builds and coverage from one YAML file."""
 
 
-_yaml_option = click.option("--yaml", "yaml_path", type=PathOption(), help="Operator list; default: the project's own.")
 _kernels_option = click.option(
     "--kernels", type=PathOption(), help="Folder with the kernel sources; default: the project's own."
 )
 
 
 @click.command(epilog="Example: opgen gen --yaml yaml/musa_functions.yaml --out generated/torch2.13.0")
-@_yaml_option
+@yaml_option
 @click.option("--out", type=PathOption(), help="Output folder; default: generated/torch<VERSION>.")
 @_kernels_option
 @click.option("--force", is_flag=True, help="Generate even though nothing has changed.")
@@ -98,7 +97,7 @@ def gen(yaml_path: Path | None, out: Path | None, kernels: Path | None, force: b
 
 
 @click.command(epilog="Example: opgen check --yaml yaml/musa_functions.yaml")
-@_yaml_option
+@yaml_option
 @_kernels_option
 def check(yaml_path: Path | None, kernels: Path | None) -> None:
     """Validate the operator list without writing anything; exit status 1 when there are errors."""

@@ -57,10 +57,6 @@ class Signature:
     returns: str
     params: tuple[str, ...]
 
-    def same_type(self, other: Signature) -> bool:
-        """Whether the two declare the same C++ function type, whatever they are called."""
-        return self.returns == other.returns and self.params == other.params
-
 
 def split_top_level(text: str, separator: str = ",") -> list[str]:
     """Split at separators that stand outside every bracket; empty pieces are dropped."""

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Literal
 
 from opgen import cache
-from opgen.cpp import Signature
 from opgen.diagnostics import Location, OpgenError
 from opgen.kernel_source import Found, Kind, parse_source
 
@@ -46,11 +45,6 @@ class Definition:
     returns: str
     params: tuple[str, ...]
     text: str
-
-    @property
-    def signature(self) -> Signature:
-        """The function type, for comparison with :func:`opgen.cpp.canonical_signature` of what torchgen declares."""
-        return Signature(self.name, self.returns, self.params)
 
 
 Definitions = Mapping[str, tuple[Definition, ...]]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from opgen.diagnostics import Diagnostics
-from opgen.options import PathOption
+from opgen.options import format_option, yaml_option
 from opgen.tables import print_table
 
 if TYPE_CHECKING:
@@ -27,10 +27,8 @@ def rows(registrations: Iterable[Registration]) -> list[dict[str, object]]:
 
 
 @click.command(epilog="Example: opgen list --format json | jq '.[] | select(.family == \"ported\") | .op'")
-@click.option("--yaml", "yaml_path", type=PathOption(), help="Operator list; default: the project's own.")
-@click.option(
-    "--format", "output", type=click.Choice(["table", "json"]), default="table", show_default=True, help="How to print."
-)
+@yaml_option
+@format_option
 def command(yaml_path: Path | None, output: str) -> None:
     """Show every entry's kind, kernel, family and source.
 

@@ -19,3 +19,9 @@ class PathOption(click.Path):
         if value == "":
             self.fail("the empty string names no file or folder; write '.' for the working folder", param, ctx)
         return super().convert(value, param, ctx)
+
+
+yaml_option = click.option("--yaml", "yaml_path", type=PathOption(), help="Operator list; default: the project's own.")
+format_option = click.option(
+    "--format", "output", type=click.Choice(["table", "json"]), default="table", show_default=True, help="How to print."
+)

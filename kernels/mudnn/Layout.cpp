@@ -3,6 +3,7 @@
 #include <ATen/ops/empty.h>
 #include <c10/util/SmallVector.h>
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -55,9 +56,8 @@ int ToInt(int64_t value) {
 }
 
 void CheckFloatingType(ScalarType dtype, const char* op) {
-  TORCH_CHECK_NOT_IMPLEMENTED(
-      dtype == kFloat || dtype == kHalf || dtype == kBFloat16 || dtype == kDouble, '"', op,
-      "\" not implemented for '", toString(dtype), "'");
+  CheckImplemented(dtype == kFloat || dtype == kHalf || dtype == kBFloat16 || dtype == kDouble,
+                   dtype, op);
 }
 
 }  // namespace at::musa

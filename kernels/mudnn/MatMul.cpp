@@ -31,7 +31,7 @@ bool MudnnMultiplies(ScalarType dtype) {
 void CheckMultipliable(ScalarType dtype, const char* op) {
   const bool supported = MudnnMultiplies(dtype) || dtype == kDouble || isComplexType(dtype) ||
                          isIntegralType(dtype, /*includeBool=*/false);
-  TORCH_CHECK_NOT_IMPLEMENTED(supported, '"', op, "\" not implemented for '", toString(dtype), "'");
+  CheckImplemented(supported, dtype, op);
 }
 
 // A matrix, or a batch of them, as muDNN takes it: dense rows, or the transpose of dense rows.

@@ -133,10 +133,6 @@ bool is_logical(BinaryMode mode) {
          mode == BinaryMode::LOGICAL_XOR;
 }
 
-[[noreturn]] void refuse(ScalarType dtype, const char* op) {
-  TORCH_CHECK_NOT_IMPLEMENTED(false, '"', op, "\" not implemented for '", toString(dtype), "'");
-}
-
 }  // namespace
 
 muTensor MakeMUTensor(const void* data, ScalarType dtype, IntArrayRef sizes, IntArrayRef strides) {
@@ -185,7 +181,7 @@ void CheckComputeType(ScalarType dtype, const char* op) {
   const bool supported = dtype == kHalf || dtype == kBFloat16 || dtype == kFloat ||
                          dtype == kDouble || dtype == kByte || dtype == kChar || dtype == kShort ||
                          dtype == kInt || dtype == kLong;
-  if (!supported) refuse(dtype, op);
+  CheckImplemented(supported, dtype, op);
 }
 
 Scalar CheckedScalar(const Scalar& value, ScalarType dtype) {
@@ -290,7 +286,7 @@ void RunUnary(TensorIteratorBase& iter, UnaryMode mode, const Elementwise& op, i
   const ScalarType compute = op.compute.value_or(iter.common_dtype());
   // Also where there is nothing to compute, like the CPU.
   CheckComputeType(compute, op.name);
-  if (!takes_integers(mode) && !isFloatingType(compute)) refuse(compute, op.name);
+  CheckImplemented(takes_integers(mode) || isFloatingType(compute), compute, op.name);
   if (iter.numel() == 0) return;
   IterOperands operands(iter, compute, op.result.value_or(compute));
   muTensor in = operands.in(arg);
@@ -306,7 +302,7 @@ void RunUnary(TensorIteratorBase& iter, UnaryMode mode, const Elementwise& op, i
 void RunBinary(TensorIteratorBase& iter, BinaryMode mode, const Elementwise& op) {
   const ScalarType compute = op.compute.value_or(iter.common_dtype());
   if (!is_logical(mode)) CheckComputeType(compute, op.name);
-  if (!takes_integers(mode) && !isFloatingType(compute)) refuse(compute, op.name);
+  CheckImplemented(takes_integers(mode) || isFloatingType(compute), compute, op.name);
   if (iter.numel() == 0) return;
   // An exponent that is a parameter may not be negative for integers; one that is an operand may.
   const bool as_parameter = mode != BinaryMode::POW || isFloatingType(compute);

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from opgen.diagnostics import Diagnostics
-from opgen.options import PathOption
+from opgen.options import PathOption, format_option, yaml_option
 from opgen.tables import print_table
 
 if TYPE_CHECKING:
@@ -19,10 +19,8 @@ __all__ = ["command"]
 
 
 @click.command(epilog="Example: opgen coverage --format json | jq .totals")
-@click.option("--yaml", "yaml_path", type=PathOption(), help="Operator list; default: the project's own.")
-@click.option(
-    "--format", "output", type=click.Choice(["table", "json"]), default="table", show_default=True, help="How to print."
-)
+@yaml_option
+@format_option
 @click.option(
     "--write",
     "folder",

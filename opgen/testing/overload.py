@@ -37,7 +37,7 @@ class Kind:
 
 @dataclass(frozen=True)
 class Argument:
-    """One argument of a schema. ``aliases`` is the alias set it belongs to ('' for none)."""
+    """One argument of a schema."""
 
     name: str
     kind: Kind
@@ -45,7 +45,6 @@ class Argument:
     keyword: bool
     out: bool
     written: bool
-    aliases: str
     has_default: bool
     default: Any
 
@@ -132,7 +131,6 @@ def _read_argument(argument: Any) -> Argument:
         keyword=argument.kwarg_only,
         out=argument.is_out,
         written=bool(alias and alias.is_write),
-        aliases="".join(sorted(alias.before_set)) if alias else "",
         has_default=argument.has_default_value(),
         default=argument.default_value,
     )

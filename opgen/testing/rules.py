@@ -11,7 +11,7 @@ from opgen.testing.build import OMIT, Build, Rule
 from opgen.testing.case import DeviceHere, SeededGenerator, TensorSpec
 from opgen.testing.overload import Argument
 from opgen.testing.source import choose, one_in, subset
-from opgen.testing.tensors import FLOATING, Numbers, broadcastable, draw_shape
+from opgen.testing.tensors import FLOATING, Numbers, broadcastable
 
 # how often an argument of a wrong value is tried, to see whether the device refuses what the CPU refuses
 _WRONG = 24
@@ -191,10 +191,6 @@ def _storage(build: Build, argument: Argument) -> Any:
     raise LookupError(f"{build.op.name}: argument {argument.name!r} of type {argument.kind.base} needs a rule")
 
 
-def _positive(value: Any) -> Rule:
-    return lambda build, argument: value if build.flag() else value / 2
-
-
 _BY_KIND: dict[str, Rule] = {
     "Tensor": _tensor,
     "number": number,
@@ -273,11 +269,6 @@ def like_self(build: Build, argument: Argument) -> Any:
 def real_dtype(dtype: torch.dtype) -> torch.dtype:
     """The dtype itself when it is floating, float32 otherwise."""
     return dtype if dtype in FLOATING else torch.float32
-
-
-def new_shape(build: Build, low: int = 0, high: int = 4, least: int = 0) -> tuple[int, ...]:
-    """A shape of its own."""
-    return draw_shape(build.source, low, high, least)
 
 
 def index_tensor(build: Build, shape: tuple[int, ...] | list[int], high: int, low: int = 0) -> TensorSpec:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from opgen.build import BuildError, Plan, command, compile_all, configure, exclusive, find_program
+from opgen.build import BuildError, Plan, command, compile_all, configure, exclusive, find_program, run
 from opgen.project import OPERATOR_LIST, Project, find_project, find_root
 
 # A project that needs neither torch nor what is generated: what is tested here is how CMake and Ninja are driven.
@@ -141,3 +141,13 @@ def test_root_is_the_nearest_folder_with_an_operator_list(tmp_path: Path) -> Non
 
 def test_outside_any_project_the_installed_tree_is_used(tmp_path: Path) -> None:
     assert find_root(tmp_path) == Path(__file__).resolve().parents[2]
+
+
+def test_clean_starts_over_and_keeps_the_lock(plan: Plan) -> None:
+    build(plan)
+    lock = (plan.folder / ".opgen-build.lock").stat().st_ino
+    (plan.folder / "left over").write_text("")
+    run(plan, clean=True)
+    assert not (plan.folder / "left over").exists()
+    assert (plan.folder / "CMakeFiles" / "sample.dir" / "a.cpp.o").exists()
+    assert (plan.folder / ".opgen-build.lock").stat().st_ino == lock

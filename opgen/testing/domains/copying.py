@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from opgen.testing.build import OMIT, Build, Domain
+from opgen.testing.build import Build, Domain
 from opgen.testing.case import StorageOf, TensorSpec
 from opgen.testing.overload import Argument
 from opgen.testing.source import subset
@@ -208,10 +208,6 @@ def _prepare_resize(build: Build) -> dict[str, Any]:
     if shape and build.flag():
         shape[0] = build.size(0, shape[0])
     return {"self": spec, "size": shape, "the_template": build.tensor(shape), "memory_format": None}
-
-
-def _any_format(build: Build, argument: Argument) -> Any:
-    return OMIT if build.maybe(3) else build.pick(None, torch.preserve_format, torch.contiguous_format)
 
 
 def _prepare_source(build: Build) -> dict[str, Any]:

@@ -180,11 +180,8 @@ def _prepare_group_norm(build: Build) -> Arguments:
     # the CPU's kernel takes weight and bias for dense ones
     weight, bias = (TensorSpec.of(build.tensor((channels,)).value) if affine else None for _ in range(2))
     # and up to torch 2.13 it refuses an input with gaps, which later ones take
-    x = build.tensor((batch, channels, *spatial)).value
-    if len(spatial) == 2 and build.maybe(3):
-        x = x.contiguous(memory_format=torch.channels_last)
-    elif not x.is_contiguous(memory_format=torch.channels_last if x.dim() == 4 else torch.contiguous_format):
-        x = x.contiguous()
+    layout = torch.channels_last if len(spatial) == 2 and build.maybe(3) else torch.contiguous_format
+    x = build.tensor((batch, channels, *spatial)).value.contiguous(memory_format=layout)
     return {
         "input": TensorSpec.of(x),
         "weight": weight,

@@ -1,8 +1,5 @@
 #include "torch_musa/csrc/aten/utils/Utils.h"
 
-#include <c10/util/SmallVector.h>
-
-#include <algorithm>
 #include <atomic>
 #include <map>
 #include <memory>
@@ -71,17 +68,6 @@ muTensor describe(void* data, ScalarType dtype, IntArrayRef sizes, IntArrayRef s
   return out;
 }
 
-muTensor::Format plain_format(int64_t rank) {
-  switch (rank) {
-    case 3:
-      return muTensor::Format::NCW;
-    case 5:
-      return muTensor::Format::NCDHW;
-    default:
-      return muTensor::Format::NCHW;
-  }
-}
-
 // Read by every thread for every handle; a relaxed flag is all that a switch between calls needs.
 std::atomic<bool>& tf32_flag() {
   static std::atomic<bool> allowed{false};
@@ -102,30 +88,6 @@ muTensor CreateMUTensor(const Tensor& tensor) {
   // The pointer goes to operands of both kinds; copy-on-write storage must be materialized for the
   // outputs.
   return describe(tensor.data_ptr(), tensor.scalar_type(), tensor.sizes(), tensor.strides());
-}
-
-muTensor CreateMUTensorWithFormat(const Tensor& tensor) {
-  if (!tensor.defined()) {
-    return {};
-  }
-  CheckOnMUSA(tensor, "CreateMUTensorWithFormat");
-  const int64_t rank = tensor.dim();
-  const bool channels_last = (rank == 4 && tensor.is_contiguous(MemoryFormat::ChannelsLast)) ||
-                             (rank == 5 && tensor.is_contiguous(MemoryFormat::ChannelsLast3d));
-  if (!channels_last || tensor.is_contiguous()) {
-    muTensor out = CreateMUTensor(tensor);
-    CHECK_MUDNN_STATUS(out.SetFormat(plain_format(rank)), "Tensor::SetFormat");
-    return out;
-  }
-  // NCHW -> NHWC: the channel goes last, everything else moves up.
-  c10::SmallVector<int64_t, kMaxRank> sizes(tensor.sizes());
-  c10::SmallVector<int64_t, kMaxRank> strides(tensor.strides());
-  std::rotate(sizes.begin() + 1, sizes.begin() + 2, sizes.end());
-  std::rotate(strides.begin() + 1, strides.begin() + 2, strides.end());
-  muTensor out = describe(tensor.data_ptr(), tensor.scalar_type(), sizes, strides);
-  CHECK_MUDNN_STATUS(out.SetFormat(rank == 4 ? muTensor::Format::NHWC : muTensor::Format::NDHWC),
-                     "Tensor::SetFormat");
-  return out;
 }
 
 muHandle& GetMudnnHandle() {
@@ -170,6 +132,11 @@ const char* MudnnStatusName(::musa::dnn::Status status) {
       return "EXECUTION_FAILED";
   }
   return "an unknown status";
+}
+
+void CheckImplemented(bool implemented, ScalarType dtype, const char* op) {
+  TORCH_CHECK_NOT_IMPLEMENTED(implemented, '"', op, "\" not implemented for '", toString(dtype),
+                              "'");
 }
 
 bool allow_tf32() noexcept { return tf32_flag().load(std::memory_order_relaxed); }

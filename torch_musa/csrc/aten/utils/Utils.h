@@ -22,10 +22,6 @@ muTensor CreateMUTensor(const Tensor& tensor);
 /// The same from parts, for operands that a kernel has reshaped by hand. Strides count elements.
 muTensor CreateMUTensor(void* data, ScalarType dtype, IntArrayRef sizes, IntArrayRef strides);
 
-/// CreateMUTensor with the format that muDNN's 2-d and 3-d operators ask for: NHWC / NDHWC with the
-/// sizes in memory order for a channels-last tensor, else NCHW / NCDHW (NCW for rank 3).
-muTensor CreateMUTensorWithFormat(const Tensor& tensor);
-
 /// The calling thread's handle for the current device, set to the current stream and to
 /// torch.backends.mudnn.allow_tf32.
 muHandle& GetMudnnHandle();
@@ -43,6 +39,10 @@ void set_allow_tf32(bool allowed) noexcept;
 
 /// Throws unless `tensor` is on a musa device; `op` names the caller in the message.
 void CheckOnMUSA(const Tensor& tensor, const char* op);
+
+/// NotImplementedError, worded as AT_DISPATCH words it on the CPU, unless `op` has a kernel for
+/// `dtype`.
+void CheckImplemented(bool implemented, ScalarType dtype, const char* op);
 
 }  // namespace at::musa
 
