@@ -22,6 +22,7 @@ import click
 
 from opgen.diagnostics import Diagnostics, OpgenError
 from opgen.project import Project
+from opgen.report import diagnostics_option, report, reporter
 
 TARGETS = ("host",)
 # Ninja prints this before each step; the bell cannot occur in a compiler's own output.
@@ -215,13 +216,13 @@ def run(plan: Plan, *, clean: bool = False) -> float:
 )
 @click.option("--debug", is_flag=True, help="Without optimisation, with debug information.")
 @click.option("--clean", is_flag=True, help="Start from an empty build folder.")
+@diagnostics_option(to_stdout=True)
 @click.pass_context
 def command(ctx: click.Context, target: str, jobs: int, debug: bool, clean: bool) -> None:
     """Generate, configure and compile into build/<target>-torch<VERSION>/.
 
     Only what changed is done again: after one edited entry and its source, one registration shard and one kernel file.
     """
-    from opgen.cli import report
     from opgen.gen import Sources, generate
     from opgen.project import find_project
 
@@ -241,6 +242,6 @@ def command(ctx: click.Context, target: str, jobs: int, debug: bool, clean: bool
     report(diagnostics)
     if summary is None:
         ctx.exit(1)
-    click.echo(f"torch {install.version}: {summary}")
+    click.echo(f"torch {install.version}: {summary}", err=reporter().prose_to_stderr)
     seconds = run(plan, clean=clean)
-    click.echo(f"built {plan.folder.relative_to(project.root)} ({seconds:.1f} s)")
+    click.echo(f"built {plan.folder.relative_to(project.root)} ({seconds:.1f} s)", err=reporter().prose_to_stderr)

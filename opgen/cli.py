@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import signal
 import sys
 from pathlib import Path
@@ -11,8 +12,11 @@ from typing import Any
 
 import click
 
-from opgen.diagnostics import Diagnostic, Diagnostics, OpgenError, Severity
+from opgen.diagnostics import Diagnostics, Location, OpgenError
 from opgen.options import PathOption, yaml_option
+from opgen.report import Format, diagnostics_option, report, reporter
+
+__all__ = ["main", "opgen", "report"]
 
 # Subcommand -> (module, attribute, one line for `opgen --help`). The line stands here so that the list of commands
 # can be shown without importing them all.
@@ -38,7 +42,34 @@ class _LazyGroup(click.Group):
         module, attribute, _ = _COMMANDS[cmd_name]
         command = getattr(importlib.import_module(module), attribute)
         assert isinstance(command, click.Command)
+        if all("--diagnostics" not in parameter.opts for parameter in command.params):
+            diagnostics_option()(command)
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; what makes it fail is reported in the format that was asked for.
+
+        A command that is interrupted, or whose arguments are wrong, has no findings: then there is no JSON either.
+        """
+        try:
+            result = super().invoke(ctx)
+        except OpgenError as error:
+            reporter().fail(error)
+            reporter().close()
+            raise SystemExit(1) from None
+        except OSError as error:
+            if isinstance(error, BrokenPipeError) or reporter().output is Format.TEXT:
+                raise
+            # What nobody nearer to the file has said better.
+            place = Location(str(error.filename)) if error.filename else None
+            reporter().fail(OpgenError(str(error.strerror or error), place))
+            reporter().close()
+            raise SystemExit(1) from None
+        except (SystemExit, click.exceptions.Exit):
+            reporter().close()
+            raise
+        reporter().close()
+        return result
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -73,6 +104,7 @@ _kernels_option = click.option(
 
 @click.command(epilog="Example: opgen gen --yaml yaml/musa_functions.yaml --out generated/torch2.13.0")
 @yaml_option
+@diagnostics_option(to_stdout=True)
 @click.option("--out", type=PathOption(), help="Output folder; default: generated/torch<VERSION>.")
 @_kernels_option
 @click.option("--force", is_flag=True, help="Generate even though nothing has changed.")
@@ -93,11 +125,12 @@ def gen(yaml_path: Path | None, out: Path | None, kernels: Path | None, force: b
     report(diagnostics)
     if summary is None:
         raise SystemExit(1)
-    click.echo(f"torch {sources.install.version}: {summary}")
+    click.echo(f"torch {sources.install.version}: {summary}", err=reporter().prose_to_stderr)
 
 
 @click.command(epilog="Example: opgen check --yaml yaml/musa_functions.yaml")
 @yaml_option
+@diagnostics_option(to_stdout=True)
 @_kernels_option
 def check(yaml_path: Path | None, kernels: Path | None) -> None:
     """Validate the operator list without writing anything; exit status 1 when there are errors."""
@@ -111,24 +144,7 @@ def check(yaml_path: Path | None, kernels: Path | None) -> None:
     if diagnostics.errors:
         raise SystemExit(1)
     counts = f"{analysis.entries} entries, {len(analysis.registrations)} registrations"
-    click.echo(f"torch {sources.install.version}: {counts}, no errors")
-
-
-def report(diagnostics: Diagnostics) -> None:
-    """All diagnostics and their number, on standard error."""
-    for item in diagnostics:
-        click.echo(_styled(item), err=True)
-    errors, warnings = len(diagnostics.errors), len(diagnostics.warnings)
-    if errors:
-        text = f"{errors} error{'s' * (errors != 1)}" + (f", {warnings} warnings" if warnings else "")
-        click.echo(f"{text}; nothing was written", err=True)
-
-
-def _styled(item: Diagnostic) -> str:
-    """Compiler-like text; click drops the colours where the output is no terminal."""
-    head, _, rest = str(item).partition(f": {item.severity.value}: ")
-    colour = "red" if item.severity is Severity.ERROR else "magenta"
-    return f"{click.style(head, bold=True)}: {click.style(item.severity.value, fg=colour, bold=True)}: {rest}"
+    click.echo(f"torch {sources.install.version}: {counts}, no errors", err=reporter().prose_to_stderr)
 
 
 def _terminated(signum: int, frame: FrameType | None) -> None:
@@ -149,6 +165,10 @@ def main(args: list[str] | None = None) -> None:
         sys.exit(130)
     except OpgenError as error:
         click.echo(str(error), err=True)
+        sys.exit(1)
+    except BrokenPipeError:
+        # Whoever reads has seen enough (`opgen list | head`); the interpreter must not flush into the pipe again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except OSError as error:
         # What nobody nearer to the file has said better: a full disk behind standard output, say.

@@ -21,11 +21,14 @@ class Severity(Enum):
 
 @dataclass(frozen=True, order=True)
 class Location:
-    """A place in a text file; line and column count from 1, and 0 means "the file as a whole"."""
+    """A place in a text file; lines and columns count from 1, and 0 means "the file as a whole"."""
 
     path: str
     line: int = 0
     column: int = 0
+    end_line: int = field(default=0, compare=False)
+    end_column: int = field(default=0, compare=False)
+    """Behind the last character, where it is known. Two places that begin alike are the same place."""
 
     def __str__(self) -> str:
         parts = [self.path]
@@ -46,10 +49,7 @@ class Diagnostic:
     hint: str | None = None
 
     def __str__(self) -> str:
-        text = f"{self.location}: {self.severity.value}: {self.message}"
-        if self.hint is None:
-            return text
-        return "\n".join([text, *(f"    {line}" for line in self.hint.splitlines())])
+        return _text(self.location if self.location.path else None, self.severity, self.message, self.hint)
 
 
 class OpgenError(Exception):
@@ -62,11 +62,12 @@ class OpgenError(Exception):
         self.hint = hint
 
     def __str__(self) -> str:
-        prefix = f"{self.location}: " if self.location is not None else ""
-        text = f"{prefix}error: {self.message}"
-        if self.hint is None:
-            return text
-        return "\n".join([text, *(f"    {line}" for line in self.hint.splitlines())])
+        return _text(self.location, Severity.ERROR, self.message, self.hint)
+
+
+def _text(location: Location | None, severity: Severity, message: str, hint: str | None) -> str:
+    text = f"{f'{location}: ' if location is not None else ''}{severity.value}: {message}"
+    return "\n".join([text, *(f"    {line}" for line in (hint or "").splitlines())])
 
 
 @dataclass

@@ -11,6 +11,7 @@ import click
 
 from opgen.diagnostics import Diagnostics
 from opgen.options import format_option, yaml_option
+from opgen.report import report
 from opgen.tables import print_table
 
 if TYPE_CHECKING:
@@ -40,7 +41,6 @@ def command(yaml_path: Path | None, output: str) -> None:
     Kernels need not exist: their `source` is then null. Entries that cannot be classified are reported on standard
     error and left out, with exit status 1.
     """
-    from opgen.cli import report
     from opgen.gen import Sources, analyse
     from opgen.project import find_project
 

@@ -10,6 +10,7 @@ import click
 
 from opgen.diagnostics import Diagnostics
 from opgen.options import PathOption, format_option, yaml_option
+from opgen.report import report
 from opgen.tables import print_table
 
 if TYPE_CHECKING:
@@ -38,7 +39,6 @@ def command(yaml_path: Path | None, output: str, folder: Path | None) -> None:
     The exit status is 1 when the operator list has errors.
     """
     from opgen.backend import MUSA
-    from opgen.cli import report
     from opgen.coverage.matrix import measure
     from opgen.coverage.report import to_json, write_report
     from opgen.gen import Sources, analyse

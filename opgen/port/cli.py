@@ -7,10 +7,11 @@ from pathlib import Path
 
 import click
 
-from opgen.diagnostics import OpgenError
+from opgen.diagnostics import Diagnostics, OpgenError
 from opgen.options import PathOption
 from opgen.port.files import TreeReport, port_file, port_tree, ported_path
 from opgen.port.mapping import load_mapping
+from opgen.report import report, reporter
 
 
 @click.command(name="port")
@@ -21,15 +22,15 @@ def command(source: Path, out: Path, ignore: tuple[Path, ...]) -> None:
     """Port CUDA SOURCE (a file or a folder) to MUSA. Only files whose port changed are written."""
     try:
         if source.is_dir():
-            report = port_tree(source, out, ignore=ignore)
+            done = port_tree(source, out, ignore=ignore)
         else:
             mapping = load_mapping()
             names_a_file = out.suffix in mapping.suffixes.values()
             target = out if names_a_file else out / ported_path(Path(source.name), mapping)
-            report = TreeReport((port_file(source, target, mapping),))
+            done = TreeReport((port_file(source, target, mapping),))
     except OpgenError as error:
-        click.echo(str(error), err=True)
+        reporter().fail(error)
         sys.exit(1)
-    for problem in report.problems:
-        click.echo(str(problem), err=True)
-    sys.exit(1 if report.problems else 0)
+    # Files without problems have been ported.
+    report(Diagnostics(list(done.problems)), outcome=None)
+    sys.exit(1 if done.problems else 0)
