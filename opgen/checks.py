@@ -13,6 +13,8 @@ from opgen.backend import Backend
 from opgen.classify import Kind, Registration
 from opgen.cpp import canonical_signature
 from opgen.diagnostics import Diagnostics, Location, nearest
+from opgen.difference import shown as both
+from opgen.difference import signature_difference
 from opgen.emit import compat
 from opgen.stubs import legacy_stubs
 
@@ -104,11 +106,14 @@ def _check_definition(
     expected = canonical_signature(required)
     matching = [d for d in ours if d.params == expected.params and (macro or d.returns == expected.returns)]
     if not matching:
-        first = ours[0]
+        # Of several C++ overloads the one that agrees furthest is meant.
+        nearest_one = max(ours, key=lambda d: _agreement(d.params, expected.params))
+        difference = signature_difference(nearest_one.text, shown, returns=not macro)
+        reason = f": {difference.reason}" if difference is not None else ""
         diagnostics.error(
-            Location(first.path, first.line, first.column),
-            f"{what} '{name}' has not the signature that '{op}' requires",
-            f"written:  {first.text}\nrequired: {shown}",
+            Location(nearest_one.path, nearest_one.line, nearest_one.column),
+            f"{what} '{name}' has not the signature that '{op}' requires{reason}",
+            both(nearest_one.text, shown, difference),
         )
     for again in matching[1:]:
         diagnostics.error(
@@ -116,6 +121,11 @@ def _check_definition(
             f"{what} '{name}' is defined twice",
             f"the other definition is at {matching[0].path}:{matching[0].line}",
         )
+
+
+def _agreement(written: Sequence[str], required: Sequence[str]) -> int:
+    """How many parameters agree before the first that does not."""
+    return next((i for i, (w, r) in enumerate(zip(written, required, strict=False)) if w != r), len(written))
 
 
 def _nearby(

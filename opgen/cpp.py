@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["KEYWORDS", "Signature", "canonical_signature", "canonical_type", "split_top_level"]
+__all__ = ["KEYWORDS", "Signature", "canonical_signature", "canonical_type", "split_top_level", "top_level_spans"]
 
 _TOKEN = re.compile(r"[A-Za-z_]\w*|\d[\w.']*|::|&&|[^\s\w]")
 
@@ -58,21 +58,32 @@ class Signature:
     params: tuple[str, ...]
 
 
-def split_top_level(text: str, separator: str = ",") -> list[str]:
-    """Split at separators that stand outside every bracket; empty pieces are dropped."""
-    pieces: list[str] = []
+def top_level_spans(text: str, start: int = 0, end: int | None = None, separator: str = ",") -> list[tuple[int, int]]:
+    """The pieces between separators that stand outside every bracket, as slices of `text` without surrounding blanks;
+    empty pieces are left out."""
+    end = len(text) if end is None else end
+    bounds: list[int] = [start - 1]
     depth = 0
-    start = 0
-    for position, char in enumerate(text):
+    for position in range(start, end):
+        char = text[position]
         if char in "([{<":
             depth += 1
         elif char in ")]}" or (char == ">" and text[position - 1 : position] != "-"):
             depth -= 1
         elif char == separator and depth == 0:
-            pieces.append(text[start:position])
-            start = position + 1
-    pieces.append(text[start:])
-    return [piece.strip() for piece in pieces if piece.strip()]
+            bounds.append(position)
+    spans = []
+    for left, right in zip(bounds, [*bounds[1:], end], strict=True):
+        piece = text[left + 1 : right]
+        first = left + 1 + len(piece) - len(piece.lstrip())
+        if piece.strip():
+            spans.append((first, first + len(piece.strip())))
+    return spans
+
+
+def split_top_level(text: str, separator: str = ",") -> list[str]:
+    """Split at separators that stand outside every bracket; empty pieces are dropped."""
+    return [text[start:end] for start, end in top_level_spans(text, separator=separator)]
 
 
 def canonical_type(text: str) -> str:

@@ -318,17 +318,83 @@ def test_kernel_with_another_signature(tmp_path):
         - func: tril.out
           dispatch: {PrivateUse1: MusaTril}
         """
-    said = messages(checked(text, index(tmp_path, sources)))
-    assert (
-        "kernels/mudnn/N.cpp:2:" in said
-        and "error: kernel 'Nonzero' has not the signature that 'nonzero' requires" in said
+    assert messages(checked(text, index(tmp_path, sources))) == (
+        "kernels/mudnn/N.cpp:2:1: error: kernel 'Nonzero' has not the signature that 'nonzero' requires: "
+        "parameter 1 is 'Tensor&', not 'const Tensor&'\n"
+        "    written:  Tensor Nonzero(Tensor& self, bool as_tuple)\n"
+        "                             ^^^^^^^^^^^^\n"
+        "    required: at::Tensor Nonzero(const at::Tensor & self)\n"
+        "                                 ^^^^^^^^^^^^^^^^^^^^^^^\n"
+        "kernels/mudnn/N.cpp:3:1: error: kernel 'MusaTril' has not the signature that 'tril.out' requires: "
+        "parameter 2 is 'int', not 'int64_t'\n"
+        "    written:  TORCH_IMPL_FUNC(MusaTril)(const Tensor& self, int k,\n"
+        "                                                            ^^^^^\n"
+        "              const Tensor& result)\n"
+        "    required: TORCH_IMPL_FUNC(MusaTril)(const at::Tensor & self,\n"
+        "              int64_t diagonal, const at::Tensor & out)\n"
+        "              ^^^^^^^^^^^^^^^^"
     )
-    assert "written:  Tensor Nonzero(Tensor& self, bool as_tuple)" in said
-    assert "required: at::Tensor Nonzero(const at::Tensor & self)" in said
-    assert "kernels/mudnn/N.cpp:3:" in said
-    assert (
-        "required: TORCH_IMPL_FUNC(MusaTril)(const at::Tensor & self, int64_t diagonal, const at::Tensor & out)" in said
+
+
+# What is written for `tril` with a meta function of its own, what the message ends in, and the text under the carets.
+OTHER_SIGNATURES = {
+    "TORCH_META_FUNC(tril)(const Tensor& self)": ("parameter 2, 'int64_t', is missing", ")", "int64_t diagonal"),
+    "TORCH_META_FUNC(tril)(const Tensor& self, int64_t k, bool b)": ("parameter 3 is too much", "bool b", ")"),
+    "TORCH_META_FUNC(tril)(const Tensor& self, const int64_t& k)": (
+        "parameter 2 is 'const int64_t&', not 'int64_t'",
+        "const int64_t& k",
+        "int64_t diagonal",
+    ),
+    "TORCH_META_FUNC(tril)()": ("parameter 1, 'const Tensor&', is missing", ")", "const at::Tensor & self"),
+}
+
+
+@pytest.mark.parametrize("written", OTHER_SIGNATURES)
+def test_meta_function_with_another_signature(written, tmp_path):
+    reason, ours, theirs = OTHER_SIGNATURES[written]
+    impl = "TORCH_IMPL_FUNC(MusaTril)(const Tensor& self, int64_t k, const Tensor& result) {}"
+    kernels = index(tmp_path, {"mudnn/N.cpp": f"namespace at::musa {{\n{written} {{}}\n{impl}\n}}\n"})
+    text = "- func: tril.out\n  structured_inherits: Base\n  dispatch: {PrivateUse1: MusaTril}"
+    head, *lines = messages(checked(text, kernels)).splitlines()
+    assert head == (
+        "kernels/mudnn/N.cpp:2:1: error: meta function 'tril' has not the signature that 'tril.out' requires: " + reason
     )
+    assert [under_carets(lines, i) for i, line in enumerate(lines) if line.strip().startswith("^")] == [ours, theirs]
+
+
+def under_carets(lines: list[str], number: int) -> str:
+    """What line `number`, one of blanks and carets, marks in the line before it."""
+    carets = lines[number]
+    return lines[number - 1][carets.index("^") : len(carets)]
+
+
+RETURN_TYPES = {
+    "Tensor& Nonzero(const Tensor& self)": "Tensor&",
+    "void Nonzero(const Tensor& self)": "void",
+    "auto Nonzero(const Tensor& self) -> std::tuple<Tensor, Tensor>": "std::tuple<Tensor, Tensor>",
+    "at::Tensor at::musa::Nonzero(const Tensor&, const Tensor&)": "const Tensor&",
+}
+
+
+@pytest.mark.parametrize("written", RETURN_TYPES)
+def test_plain_kernel_with_another_type(written, tmp_path):
+    kernels = index(tmp_path, {"mudnn/N.cpp": f"namespace at::musa {{\n{written} {{}}\n}}\n"})
+    _, *lines = messages(checked("- func: nonzero\n  dispatch: {PrivateUse1: Nonzero}", kernels)).splitlines()
+    marks = [i for i, line in enumerate(lines) if line.strip().startswith("^")]
+    assert len(marks) == 2
+    assert under_carets(lines, marks[0]) == RETURN_TYPES[written]
+
+
+def test_of_several_overloads_the_nearest_is_shown(tmp_path):
+    source = """\
+        namespace at::musa {
+        Tensor Nonzero(int64_t n) { return {}; }
+        Tensor Nonzero(const Tensor& self, int64_t n) { return {}; }
+        }
+        """
+    kernels = index(tmp_path, {"mudnn/N.cpp": source})
+    said = messages(checked("- func: nonzero\n  dispatch: {PrivateUse1: Nonzero}", kernels))
+    assert said.startswith("kernels/mudnn/N.cpp:3:1: error:") and "parameter 2 is too much" in said
 
 
 def test_kernel_defined_twice(tmp_path):
