@@ -10,10 +10,11 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from opgen.backend import Backend
-from opgen.cpp import KEYWORDS
 from opgen.diagnostics import Diagnostics, did_you_mean
+from opgen.difference import marked, shown, text_difference
 from opgen.emit import compat
 from opgen.registration import Context, Form, Kind, Registration
+from opgen.schema import SchemaFault, schema_faults
 from opgen.spec import Inherit, OpSpec, select_specs
 from opgen.structured import GroupPlan, plan_group, structured_member
 from opgen.unstructured import fallback, needs_kernel, own_function, unstructured
@@ -81,7 +82,7 @@ def _known(context: Context, spec: OpSpec) -> NativeFunction | None:
     for name in spec.autogen:
         if name not in made:
             hint = did_you_mean(name, made) or f"upstream has: autogen: {', '.join(made) or 'nothing'}"
-            context.diagnostics.error(spec.at("autogen"), f"'{name}' is not generated from '{spec.func}'", hint)
+            context.diagnostics.error(spec.at(f"autogen.{name}"), f"'{name}' is not generated from '{spec.func}'", hint)
     _check_tags(context, spec)
     for key in spec.dispatch:
         if key not in context.backend.dispatch_keys:
@@ -97,16 +98,14 @@ def _check_schema(context: Context, spec: OpSpec, function: NativeFunction) -> N
     if spec.schema is None:
         return
     expected = str(function.func)
-    try:
-        written = str(compat.parse_schema(spec.schema))
-    except compat.SchemaError as error:
-        context.diagnostics.error(spec.location, f"not a schema: {error}", f"upstream's is: {expected}")
-        return
-    if written != expected:
+    difference = text_difference(spec.schema, expected)
+    if difference is not None:
+        start, end = difference.written
         context.diagnostics.error(
-            spec.location,
-            f"the schema of '{spec.func}' is not the one of PyTorch {context.upstream.torch_version}",
-            f"written:  {written}\nexpected: {expected}",
+            spec.schema_at(start, end),
+            f"the schema of '{spec.func}' is not the one of PyTorch {context.upstream.torch_version}: "
+            f"{difference.reason}",
+            shown(spec.schema, expected, difference, "expected"),
         )
 
 
@@ -114,7 +113,7 @@ def _check_tags(context: Context, spec: OpSpec) -> None:
     for tag in spec.tags:
         if tag not in context.upstream.tags:
             hint = did_you_mean(tag, context.upstream.tags) or f"known tags: {', '.join(sorted(context.upstream.tags))}"
-            context.diagnostics.error(spec.at("tags"), f"unknown tag '{tag}'", hint)
+            context.diagnostics.error(spec.at(f"tags.{tag}"), f"unknown tag '{tag}'", hint)
 
 
 def _no_structured_keys(context: Context, spec: OpSpec, what: str) -> None:
@@ -151,12 +150,18 @@ def _new_op(context: Context, spec: OpSpec) -> list[Registration | None]:
         return []
     _check_tags(context, spec)
     _no_structured_keys(context, spec, "a new, unstructured operator")
+    faults = schema_faults(spec.schema, compat.base_types())
+    for fault in faults:
+        mark = marked("", f"{spec.namespace}::{spec.schema}", _shifted(fault, len(spec.namespace) + 2))
+        where = spec.schema_at(fault.start, fault.end)
+        context.diagnostics.error(where, fault.message, "\n".join([*mark, fault.hint]))
+    if faults:
+        return []
     try:
         function = compat.new_function(spec, context.upstream.tags)
     except compat.SchemaError as error:
         context.diagnostics.error(spec.location, f"not a schema: {error}", error.hint)
         return []
-    _check_argument_names(context, spec, function)
     if not spec.valid:
         return []
     if not spec.dispatch:
@@ -164,17 +169,8 @@ def _new_op(context: Context, spec: OpSpec) -> list[Registration | None]:
     return [_new_kernel(context, spec, function, key) for key in spec.dispatch]
 
 
-def _check_argument_names(context: Context, spec: OpSpec, function: NativeFunction) -> None:
-    """torchgen takes any word for a name; the compiler, minutes later, does not."""
-    seen: set[str] = set()
-    for argument in function.func.arguments.flat_all:
-        name = argument.name
-        if name in KEYWORDS or name in seen:
-            fault = "is there twice" if name in seen else "is a keyword of C++"
-            context.diagnostics.error(
-                spec.location, f"argument '{name}' of '{spec.func}' {fault}", "give the argument another name"
-            )
-        seen.add(name)
+def _shifted(fault: SchemaFault, by: int) -> tuple[int, int]:
+    return fault.start + by, fault.end + by
 
 
 def _new_kernel(context: Context, spec: OpSpec, function: NativeFunction, key: str) -> Registration | None:

@@ -58,9 +58,11 @@ class Signature:
     params: tuple[str, ...]
 
 
-def top_level_spans(text: str, start: int = 0, end: int | None = None, separator: str = ",") -> list[tuple[int, int]]:
+def top_level_spans(
+    text: str, start: int = 0, end: int | None = None, separator: str = ",", *, keep_empty: bool = False
+) -> list[tuple[int, int]]:
     """The pieces between separators that stand outside every bracket, as slices of `text` without surrounding blanks;
-    empty pieces are left out."""
+    empty pieces are left out unless they are asked for."""
     end = len(text) if end is None else end
     bounds: list[int] = [start - 1]
     depth = 0
@@ -75,8 +77,8 @@ def top_level_spans(text: str, start: int = 0, end: int | None = None, separator
     spans = []
     for left, right in zip(bounds, [*bounds[1:], end], strict=True):
         piece = text[left + 1 : right]
-        first = left + 1 + len(piece) - len(piece.lstrip())
-        if piece.strip():
+        first = left + 1 + (len(piece) - len(piece.lstrip()) if piece.strip() else 0)
+        if piece.strip() or keep_empty:
             spans.append((first, first + len(piece.strip())))
     return spans
 

@@ -14,7 +14,7 @@ import yaml
 from opgen.backend import Backend
 from opgen.cpp import KEYWORDS
 from opgen.diagnostics import Diagnostics, Location, did_you_mean
-from opgen.yaml_nodes import is_none, kind, location
+from opgen.yaml_nodes import ScalarText, is_none, kind, location
 
 if TYPE_CHECKING:
     from packaging.specifiers import SpecifierSet
@@ -50,7 +50,8 @@ class OpSpec:
     location: Location
     """Where the entry's `func` value stands."""
     key_locations: Mapping[str, Location] = field(default_factory=dict)
-    """Where each key's value stands: `structured`, ..., and `dispatch.PrivateUse1` for each dispatch key."""
+    """Where each key's value stands: `structured`, ..., `dispatch.PrivateUse1` for each dispatch key, `tags.core` for
+    each element of a list."""
     structured: bool | Inherit = Inherit.UPSTREAM
     structured_delegate: str | Inherit | None = Inherit.UPSTREAM
     structured_inherits: str | Inherit | None = Inherit.UPSTREAM
@@ -65,6 +66,16 @@ class OpSpec:
     valid: bool = True
     """False when a diagnostic about this entry has been reported: it still counts as listed, but nothing follows."""
 
+    func_text: ScalarText | None = field(default=None, repr=False, compare=False)
+    """The `func` value as the file has it."""
+
+    def schema_at(self, start: int, end: int) -> Location:
+        """Where `schema[start:end]` stands."""
+        if self.schema is None or self.func_text is None:
+            return self.location
+        before = len(self.func_text.value) - len(self.schema)
+        return self.func_text.place(before + start, before + end)
+
     def at(self, key: str) -> Location:
         """Where `key`'s value stands, or the entry itself where it has no such key."""
         return self.key_locations.get(key, self.location)
@@ -73,8 +84,10 @@ class OpSpec:
 class EntryReader:
     """Reads one entry; one reader method per key, so that a fault in one key leaves the others checked."""
 
-    def __init__(self, node: yaml.Node, path: str, diagnostics: Diagnostics, backend: Backend) -> None:
+    def __init__(self, node: yaml.Node, text: str, path: str, diagnostics: Diagnostics, backend: Backend) -> None:
         self._node = node
+        self._text = text
+        self._func_text: ScalarText | None = None
         self._path = path
         self._diagnostics = diagnostics
         self._backend = backend
@@ -117,6 +130,7 @@ class EntryReader:
             location=self._locations["func"],
             key_locations=self._locations,
             valid=self._valid,
+            func_text=self._func_text,
             **self._values,
         )
 
@@ -157,6 +171,9 @@ class EntryReader:
         if match["arguments"] is not None:
             # YAML may have folded the schema over several lines; schemas have single spaces.
             schema = match["name"] + " ".join(match["arguments"].split())
+            value = f"{match['namespace']}::{schema}" if match["namespace"] else schema
+            written = self._text[node.start_mark.index : node.end_mark.index]
+            self._func_text = ScalarText(value, written, location(node, self._path))
         return match["namespace"] or "aten", match["name"], schema
 
     def _dispatch(self, key: str, node: yaml.Node) -> Any:
@@ -236,7 +253,9 @@ class EntryReader:
         for item in items:
             if not isinstance(item, yaml.ScalarNode) or item.tag != "tag:yaml.org,2002:str":
                 return self._wrong_type(key, item, "a list of names")
-            names.extend(part.strip() for part in item.value.split(",") if part.strip())
+            for part in filter(None, map(str.strip, item.value.split(","))):
+                names.append(part)
+                self._locations.setdefault(f"{key}.{part}", location(item, self._path))
         return tuple(names)
 
     def _torch(self, key: str, node: yaml.Node) -> Any:

@@ -40,9 +40,10 @@ def load_specs(path: Path | str, diagnostics: Diagnostics, backend: Backend = MU
 
 def parse_specs(raw: bytes, path: str, diagnostics: Diagnostics, backend: Backend = MUSA) -> tuple[OpSpec, ...]:
     """`load_specs` on the bytes of a file; `path` is only what diagnostics call it."""
-    root = compose(raw, path, diagnostics)
-    if root is None:
+    composed = compose(raw, path, diagnostics)
+    if composed is None:
         return ()
+    root, text = composed
     if not isinstance(root, yaml.SequenceNode):
         diagnostics.error(
             location(root, path),
@@ -52,7 +53,7 @@ def parse_specs(raw: bytes, path: str, diagnostics: Diagnostics, backend: Backen
         return ()
     if not root.value:
         report_empty(location(root, path), diagnostics)
-    specs = (EntryReader(node, path, diagnostics, backend).read() for node in root.value)
+    specs = (EntryReader(node, text, path, diagnostics, backend).read() for node in root.value)
     return tuple(spec for spec in specs if spec is not None)
 
 

@@ -6,14 +6,16 @@ stays as small as its text, because only the shapes named here are ever walked.
 
 from __future__ import annotations
 
+import codecs
 import re
+from dataclasses import dataclass
 from typing import Any
 
 import yaml
 
 from opgen.diagnostics import Diagnostics, Location
 
-__all__ = ["MAX_BYTES", "compose", "is_none", "kind", "location", "report_empty"]
+__all__ = ["MAX_BYTES", "ScalarText", "compose", "is_none", "kind", "location", "report_empty"]
 
 # The C parser is about ten times as fast; PyYAML may have been built without it.
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -24,7 +26,8 @@ MAX_BYTES = 8 * 1024 * 1024
 _MAX_DEPTH = 64
 
 
-def compose(raw: bytes, path: str, diagnostics: Diagnostics) -> yaml.Node | None:
+def compose(raw: bytes, path: str, diagnostics: Diagnostics) -> tuple[yaml.Node, str] | None:
+    """The root node and the text it was read from; None after an error."""
     if len(raw) > MAX_BYTES:
         diagnostics.error(
             Location(path),
@@ -33,13 +36,12 @@ def compose(raw: bytes, path: str, diagnostics: Diagnostics) -> yaml.Node | None
         )
         return None
     try:
-        text = raw.decode("utf-8-sig")
+        text = raw.removeprefix(codecs.BOM_UTF8).decode("utf-8")
     except UnicodeDecodeError as error:
-        before = raw[: error.start]
-        location = Location(path, before.count(b"\n") + 1, error.start - (before.rfind(b"\n") + 1) + 1)
-        diagnostics.error(
-            location, f"not UTF-8: byte 0x{raw[error.start]:02x} cannot be decoded", "save the file as UTF-8"
-        )
+        before, byte = error.object[: error.start], error.object[error.start]
+        column = len(before[before.rfind(b"\n") + 1 :].decode("utf-8")) + 1
+        location = Location(path, before.count(b"\n") + 1, column)
+        diagnostics.error(location, f"not UTF-8: byte 0x{byte:02x} cannot be decoded", "save the file as UTF-8")
         return None
     try:
         fault = _structure_fault(text, path)
@@ -66,7 +68,8 @@ def compose(raw: bytes, path: str, diagnostics: Diagnostics) -> yaml.Node | None
         return None
     if node is None:
         report_empty(Location(path, 1, 1), diagnostics)
-    return node
+        return None
+    return node, text
 
 
 def _has_tab(text: str, line: int) -> bool:
@@ -107,6 +110,35 @@ def location(item: Any, path: str) -> Location:
     if isinstance(item, yaml.ScalarNode) and end.index > start.index:
         return Location(path, start.line + 1, start.column + 1, end.line + 1, end.column + 1)
     return Location(path, start.line + 1, start.column + 1)
+
+
+@dataclass(frozen=True)
+class ScalarText:
+    """A scalar as it stands in the file, to tell where in it something is."""
+
+    value: str
+    """The scalar with each run of white space, line breaks included, as one blank."""
+    written: str
+    """From its first character (quote, `|`, `>`) to its last."""
+    location: Location
+
+    def place(self, start: int, end: int) -> Location:
+        """Where `value[start:end]` stands; the whole scalar where escapes hide that."""
+        lines = self.written.splitlines(keepends=True)
+        skip = len(lines[0]) if self.written[:1] in ("|", ">") and lines else int(self.written[:1] in ("'", '"'))
+        places = [i for i in range(skip, len(self.written)) if not self.written[i].isspace()]
+        before = len("".join(self.value[:start].split()))
+        wanted = "".join(self.value[start:end].split())
+        found = places[before : before + max(len(wanted), 1)]
+        if not found or "".join(self.written[i] for i in found if wanted) != wanted:
+            return self.location
+        (line, column), (last_line, last_column) = self._line(found[0]), self._line(found[-1])
+        return Location(self.location.path, line, column, last_line, last_column + 1)
+
+    def _line(self, index: int) -> tuple[int, int]:
+        line_start = self.written.rfind("\n", 0, index) + 1
+        first = self.location.column if line_start == 0 else 1
+        return self.location.line + self.written.count("\n", 0, index), index - line_start + first
 
 
 def kind(node: yaml.Node) -> str:

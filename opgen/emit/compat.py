@@ -15,9 +15,9 @@ from torchgen.context import native_function_manager
 from torchgen.model import (
     BackendIndex,
     BackendMetadata,
+    BaseTy,
     DeviceCheckType,
     DispatchKey,
-    FunctionSchema,
     Location,
     NativeFunction,
     NativeFunctionsGroup,
@@ -49,12 +49,9 @@ def _explain(error: Exception) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
-def parse_schema(text: str) -> Any:
-    """A FunctionSchema. Raises SchemaError."""
-    try:
-        return FunctionSchema.parse(text)
-    except Exception as error:  # torchgen raises whatever its parser trips over
-        raise SchemaError(_explain(error)) from None
+def base_types() -> tuple[str, ...]:
+    """The words for types without `?` and `[]` that this torchgen knows."""
+    return tuple(t.name for t in BaseTy)
 
 
 def parse_precomputed(lines: Sequence[str], group: NativeFunctionsGroup) -> Precompute:
