@@ -37,6 +37,13 @@ class Backend:
     register_stub_macro: str
     """The macro that hangs a kernel on a DispatchStub."""
 
+    meta_base: str
+    """The plainest of them: a meta function that declares outputs and no more."""
+    skeleton_header: str
+    """Include path that declares what an unwritten kernel calls."""
+    skeleton_function: str
+    """What a kernel calls in place of its computation while it is not written: it throws, and opgen sees it."""
+
     dispatch_key: str = "PrivateUse1"
     """The key dense tensors of this backend have; the only one that may be structured."""
     other_dispatch_keys: tuple[str, ...] = (
@@ -54,6 +61,8 @@ class Backend:
         "CompositeImplicitAutograd",
     )
     """Keys that only a schema of our own may register for (for upstream's ops they belong to PyTorch)."""
+    impl_prefix: str = "Musa"
+    """What the names of structured implementations begin with: `MusaTril`."""
     fallback_kernel: str = "cpu_fallback"
     """The reserved kernel name that means "through the CPU on purpose"."""
     shard_count: int = 16
@@ -82,4 +91,7 @@ MUSA = Backend(
     fallback_header="torch_musa/csrc/aten/CPUFallback.h",
     fallback_function="at::musa::cpu_fallback",
     register_stub_macro="REGISTER_MUSA_DISPATCH",
+    meta_base="MyMetaBase",
+    skeleton_header="torch_musa/csrc/aten/Skeleton.h",
+    skeleton_function="NotWritten",
 )

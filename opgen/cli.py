@@ -24,9 +24,11 @@ _COMMANDS: dict[str, tuple[str, str, str]] = {
     "gen": ("opgen.cli", "gen", "Generate registrations and headers from the operator list."),
     "check": ("opgen.cli", "check", "Validate the operator list without writing anything."),
     "list": ("opgen.listing", "command", "Show every entry's kind, kernel, family and source."),
+    "explain": ("opgen.explain.command", "command", "Explain one operator: kinds possible, what is chosen, why."),
     "coverage": ("opgen.coverage.cli", "command", "Show the operator coverage matrix."),
     "build": ("opgen.build", "command", "Generate, configure and compile."),
     "port": ("opgen.port.cli", "command", "Turn CUDA-dialect sources into MUSA sources."),
+    "completion": ("opgen.completion", "command", "Print a shell's completion script."),
 }
 
 

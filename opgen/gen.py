@@ -22,6 +22,8 @@ from opgen.upstream import TorchInstall, find_torch
 
 if TYPE_CHECKING:
     from opgen.classify import Registration
+    from opgen.kernels import KernelIndex
+    from opgen.spec import OpSpec
     from opgen.upstream import Upstream
 
 _SHARD_PREFIX = "Register"
@@ -74,6 +76,9 @@ class Analysis:
     entries: int
     registrations: tuple[Registration, ...]
     upstream: Upstream
+    specs: tuple[OpSpec, ...]
+    """All entries, those for other PyTorch releases too."""
+    kernels: KernelIndex
 
 
 @dataclass(frozen=True)
@@ -119,7 +124,7 @@ def analyse(sources: Sources, diagnostics: Diagnostics, *, need_sources: bool = 
         check_sources(registrations, kernels, sources.backend, found)
         for item in found:
             (diagnostics.warning if draft else diagnostics.error)(item.location, item.message, item.hint)
-    return Analysis(len(specs), registrations, upstream)
+    return Analysis(len(specs), registrations, upstream, specs, kernels)
 
 
 def generate(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from opgen.cpp import canonical_parameter, canonical_type
@@ -40,6 +40,8 @@ class Found:
     returns: str
     params: tuple[str, ...]
     text: str
+    unwritten: bool = False
+    """The source says of it, `NotWritten("<name>", ...)`, that its computation is still to be written."""
 
 
 # ---- skeleton
@@ -152,6 +154,8 @@ _STUB = re.compile(
     rb"^[ \t]*REGISTER_(?:MUSA_|PRIVATEUSE1_)?DISPATCH\s*\(\s*(?:::)?(?:\w+::)*(\w+)\s*,[^;{}]*?\)[ \t]*(?:;|$)",
     re.MULTILINE,
 )
+_UNWRITTEN_WORD = b"NotWritten"
+_UNWRITTEN = re.compile(rb"\bNotWritten\s*\(\s*\"(\w+)\"")
 _EXPORTS = re.compile(rb"\b(?:TORCH_API|C10_API|C10_EXPORT|TORCH_CUDA_CPP_API|TORCH_CUDA_CU_API|TORCH_MUSA_API)\b")
 _METHOD = re.compile(r"TORCH_(?:PRECOMPUTE_)?(IMPL|META)_FUNC2?\s*\(([^()]*)\)\s*\Z")
 _NOT_KERNELS = frozenset({"static", "inline", "constexpr", "consteval", "__global__", "__device__", "friend"})
@@ -181,11 +185,27 @@ def parse_source(source: bytes) -> tuple[Found, ...]:
         lambda match: _blank(match.group()), _STUB.sub(lambda match: _blank(match.group()), text)
     )
     found.extend(_definitions(_tree_sitter().parse(declarations).root_node, ""))
+    unwritten = _unwritten(source)
+    found = [replace(item, unwritten=item.name in unwritten) for item in found]
     found.sort(key=lambda item: (item.line, item.column))
     unique: dict[tuple[object, ...], Found] = {}
     for item in found:
         unique.setdefault((item.kind, item.namespace, item.name, item.returns, item.params), item)
     return tuple(unique.values())
+
+
+def _unwritten(source: bytes) -> set[str]:
+    """The kernels, meta functions and stubs that a skeleton of `opgen new` has still to be filled for."""
+    if _UNWRITTEN_WORD not in source:
+        return set()
+    text = bytearray()
+    position = 0
+    for match in _LEXEME.finditer(source):
+        text += source[position : match.start()]
+        text += _blank(match.group()) if match.lastgroup == "comment" else match.group()
+        position = match.end()
+    text += source[position:]
+    return {match.group(1).decode() for match in _UNWRITTEN.finditer(bytes(text))}
 
 
 def _stubs(text: bytes) -> Iterator[Found]:

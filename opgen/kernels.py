@@ -24,7 +24,7 @@ FAMILIES: tuple[Family, ...] = ("mudnn", "ported", "cpu_fallback")
 _SUFFIXES = (".cpp", ".cu")
 _CACHE_NAME = "kernels"
 # Goes up whenever parse_source would answer differently for the same text.
-_CACHE_KEY = "1"
+_CACHE_KEY = "2"
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,8 @@ class Definition:
     returns: str
     params: tuple[str, ...]
     text: str
+    unwritten: bool = False
+    """Its source is a skeleton: a call of it raises NotImplementedError."""
 
 
 Definitions = Mapping[str, tuple[Definition, ...]]
@@ -124,4 +126,5 @@ def _definition(found: Found, path: str, family: Family) -> Definition:
         returns=found.returns,
         params=found.params,
         text=found.text,
+        unwritten=found.unwritten,
     )

@@ -70,6 +70,8 @@ class Registration:
     spec: OpSpec = field(repr=False)
     function: NativeFunction = field(repr=False)
     """Upstream's function with the entry's settings applied, ready for torchgen."""
+    unwritten: bool = False
+    """Whether the source is still the skeleton that `opgen new` wrote: it raises NotImplementedError."""
     group: NativeFunctionsGroup | None = field(default=None, repr=False)
     """For structured kinds the group with the entry's settings applied, the same object for all its members."""
 

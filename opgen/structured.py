@@ -16,6 +16,8 @@ from opgen.upstream import IN_LIBTORCH_CPU
 if TYPE_CHECKING:
     from torchgen.model import NativeFunction, NativeFunctionsGroup
 
+    from opgen.upstream import Upstream
+
 
 @dataclass(frozen=True)
 class GroupPlan:
@@ -83,7 +85,7 @@ def structured_member(context: Context, spec: OpSpec, function: NativeFunction, 
 def _structured_plan(
     context: Context, group: NativeFunctionsGroup, out_spec: OpSpec, kernel: str | None
 ) -> GroupPlan | None:
-    impl = _upstream_impl(context, group)
+    impl = upstream_impl(context.upstream, group)
     inherits, precomputed = group.out.structured_inherits, group.out.precomputed
     changes = []
     if not isinstance(out_spec.structured_inherits, Inherit):
@@ -113,11 +115,17 @@ def _structured_plan(
     return GroupPlan(Kind.LEGACY, group, impl, reason)
 
 
-def _upstream_impl(context: Context, group: NativeFunctionsGroup) -> str:
+def upstream_impl(upstream: Upstream, group: NativeFunctionsGroup) -> str:
     """CUDA's implementation, as the manual says; a group that CUDA does not have, by whoever has it."""
-    rows = context.upstream.kernels(str(group.out.func.name))
+    rows = upstream.kernels(str(group.out.func.name))
     metadata = rows.get("CUDA") or rows.get("CPU") or next(iter(rows.values()))
     return str(metadata.kernel)
+
+
+def in_the_wheel(upstream: Upstream, group: NativeFunctionsGroup, impl: str) -> bool:
+    """Whether libtorch_cpu contains upstream's implementation."""
+    rows = upstream.kernels(str(group.out.func.name))
+    return any(key in IN_LIBTORCH_CPU and m.kernel == impl and m.structured for key, m in rows.items())
 
 
 def _base_class(context: Context, name: str | None) -> str | None:
@@ -129,8 +137,7 @@ def _base_class(context: Context, name: str | None) -> str | None:
 
 def _exported(context: Context, out_spec: OpSpec, group: NativeFunctionsGroup, impl: str) -> bool:
     """Whether a Legacy entry can link: the implementation is in libtorch_cpu, or one of our sources defines it."""
-    rows = context.upstream.kernels(out_spec.name)
-    if any(key in IN_LIBTORCH_CPU and m.kernel == impl and m.structured for key, m in rows.items()):
+    if in_the_wheel(context.upstream, group, impl):
         return True
     if in_namespace(context.kernels.impls.get(impl, ()), "at::native") is not None:
         return True
@@ -209,13 +216,18 @@ def _registration(context: Context, spec: OpSpec, plan: GroupPlan) -> Registrati
     function = next(f for f in plan.group.functions() if str(f.func.name) == spec.name)
     namespace = "at::native" if plan.kind is Kind.LEGACY else context.backend.namespace
     family: str | None = None
+    unwritten = False
     definition = in_namespace(context.kernels.impls.get(plan.kernel, ()), namespace)
     if plan.kind is Kind.LEGACY and definition is None:
         known = legacy_stubs().get(str(plan.group.out.func.name))
         stubs = known.stubs if known is not None else ()
         definition = next((context.kernels.stubs[s][0] for s in stubs if s in context.kernels.stubs), None)
+        unwritten = any(d.unwritten for s in stubs for d in context.kernels.stubs.get(s, ()))
         if not stubs:
             family = "upstream"
+    if plan.kind is Kind.CUSTOMIZED:
+        meta = in_namespace(context.kernels.metas.get(compat.meta_name(plan.group), ()), namespace)
+        unwritten = meta is not None and meta.unwritten
     return Registration(
         op=spec.func,
         kind=plan.kind,
@@ -230,5 +242,6 @@ def _registration(context: Context, spec: OpSpec, plan: GroupPlan) -> Registrati
         reason=plan.reason,
         spec=spec,
         function=function,
+        unwritten=unwritten or (definition is not None and definition.unwritten),
         group=plan.group,
     )

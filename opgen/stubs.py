@@ -38,15 +38,31 @@ class LegacyStubs:
     """The header(s) that declare them, comma-separated."""
 
 
+@dataclass(frozen=True)
+class ReusedStubs:
+    """What an unstructured function of upstream's reaches, when an entry reuses it."""
+
+    stubs: tuple[str, ...]
+    header: str
+    """The header(s) that declare them, comma-separated."""
+
+
+@cache
+def reused_stubs() -> Mapping[str, ReusedStubs]:
+    """Stubs by the name of the plain overload (data/stubs_extra.tsv)."""
+    return {op: ReusedStubs(tuple(stubs.split(",")), header) for op, stubs, header in _rows("stubs_extra.tsv")}
+
+
+def _rows(name: str) -> list[list[str]]:
+    text = resources.files("opgen").joinpath(f"data/{name}").read_text(encoding="utf-8")
+    return [line.split("\t") for line in text.splitlines() if line and not line.startswith("#")]
+
+
 @cache
 def legacy_stubs() -> Mapping[str, LegacyStubs]:
     """Stubs by the name of the group's out overload."""
-    text = resources.files("opgen").joinpath("data/legacy_stubs.tsv").read_text(encoding="utf-8")
     table = {}
-    for line in text.splitlines():
-        if line.startswith("#") or not line:
-            continue
-        op, impl, stubs, header = line.split("\t")
+    for op, impl, stubs, header in _rows("legacy_stubs.tsv"):
         reached = tuple(stub for stub in stubs.split(",") if stub != "-" and (op, stub) not in _UNREACHED)
         table[op] = LegacyStubs(impl, reached, header)
     return table

@@ -73,13 +73,7 @@ def _reused(
 
 def fallback(context: Context, spec: OpSpec, function: NativeFunction, key: str) -> Registration | None:
     """The boxed CPU fallback, for operators that survive a round trip through the CPU."""
-    cannot = None
-    if function.is_view_op:
-        cannot = "is a view: a copy on the CPU would not alias its input"
-    elif not any(a.type.is_tensor_like() for a in function.func.arguments.flat_all):
-        cannot = "takes no tensor: nothing tells the device"
-    elif function.func.arguments.has_generator_arg():
-        cannot = "is random: the CPU has no use for the device's generator"
+    cannot = no_fallback(function)
     if cannot is not None:
         context.diagnostics.error(
             spec.at(f"dispatch.{key}"),
@@ -104,6 +98,17 @@ def fallback(context: Context, spec: OpSpec, function: NativeFunction, key: str)
         spec=spec,
         function=function,
     )
+
+
+def no_fallback(function: NativeFunction) -> str | None:
+    """Why the boxed CPU fallback cannot serve an operator ("is a view: ..."); None where it can."""
+    if function.is_view_op:
+        return "is a view: a copy on the CPU would not alias its input"
+    if not any(a.type.is_tensor_like() for a in function.func.arguments.flat_all):
+        return "takes no tensor: nothing tells the device"
+    if function.func.arguments.has_generator_arg():
+        return "is random: the CPU has no use for the device's generator"
+    return None
 
 
 def needs_kernel(context: Context, spec: OpSpec, function: NativeFunction, why: str) -> None:
@@ -151,4 +156,5 @@ def _registration(
         reason=reason,
         spec=spec,
         function=compat.unstructured(function, device_check=check, device_guard=guard),
+        unwritten=definition is not None and definition.unwritten,
     )

@@ -49,6 +49,9 @@ IN_LIBTORCH_CPU = frozenset(
 )
 """Dispatch keys whose kernels every PyTorch wheel contains; those of other keys need a wheel built for that device."""
 
+COMPOSITE_KEYS = ("CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional", "CompositeImplicitAutograd")
+"""Dispatch keys whose kernels serve every device, this one too, by calling other operators."""
+
 
 @dataclass(frozen=True)
 class TorchInstall:
@@ -154,6 +157,11 @@ class Upstream:
         """Base classes that upstream's own meta classes name in `structured_inherits`."""
         bases = (f.structured_inherits for f in self.functions.values())
         return frozenset(base for base in bases if base is not None)
+
+    @cached_property
+    def made_from(self) -> Mapping[str, str]:
+        """For overloads that torchgen generates: the one that they are made from."""
+        return {str(made): op for op, f in self.functions.items() for made in f.autogen}
 
     @cached_property
     def names(self) -> tuple[str, ...]:

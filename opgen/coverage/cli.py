@@ -60,7 +60,7 @@ def command(yaml_path: Path | None, output: str, folder: Path | None) -> None:
 
 
 def _print(matrix: Matrix) -> None:
-    from opgen.coverage.matrix import State
+    from opgen.coverage.report import shown_states
 
     totals = matrix.totals()
     click.echo(
@@ -68,7 +68,10 @@ def _print(matrix: Matrix) -> None:
         f"({totals['vendor_only']} vendor-only ones not counted), {totals['registered']:,} registered"
     )
     click.echo()
-    rows = [(s.value, f"{matrix.count(s):,}", f"{matrix.count(s) / max(matrix.denominator, 1):.1%}") for s in State]
+    rows = [
+        (s.value, f"{matrix.count(s):,}", f"{matrix.count(s) / max(matrix.denominator, 1):.1%}")
+        for s in shown_states(matrix)
+    ]
     print_table(("state", "overloads", "share"), rows, right=frozenset({1, 2}))
     for title, counts in (("family", matrix.by_family()), ("kind", matrix.by_kind())):
         if counts:

@@ -9,6 +9,7 @@ Each overload of the denominator is in exactly one state:
 native       an entry registers a kernel: muDNN, ported, our own composition, or a function reused from upstream
 cpu_fallback an entry sends it through the CPU on purpose
 composite    no entry, but upstream has a kernel for it that works on any device by calling other operators
+skeleton     an entry names a kernel, but its source is only what `opgen new` wrote: a call raises
 missing      none of these: the backend-wide boxed fallback runs it on the CPU, with a warning; views, factories and
              random operators, which cannot run there, raise
 ========= ===========================================================================================================
@@ -24,16 +25,16 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING
 
+from opgen.upstream import COMPOSITE_KEYS
+
 if TYPE_CHECKING:
     from opgen.backend import Backend
     from opgen.classify import Registration
     from opgen.upstream import Upstream
 
-__all__ = ["Matrix", "Overload", "State", "VendorOnly", "cuda_overloads", "measure", "vendor_only"]
+__all__ = ["Matrix", "Overload", "State", "VendorOnly", "cuda_overloads", "has_cuda_kernel", "measure", "vendor_only"]
 
 _REFERENCE_KEY = "CUDA"
-# Upstream's kernels under these keys are dispatched to for PrivateUse1, too.
-_COMPOSITE_KEYS = ("CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional", "CompositeImplicitAutograd")
 _FALLBACK_FAMILY = "cpu_fallback"
 
 
@@ -43,6 +44,7 @@ class State(str, Enum):
     NATIVE = "native"
     CPU_FALLBACK = "cpu_fallback"
     COMPOSITE = "composite"
+    SKELETON = "skeleton"
     MISSING = "missing"
 
 
@@ -86,14 +88,15 @@ class Matrix:
         return sum(overload.state is state for overload in self.overloads)
 
     def totals(self) -> dict[str, int]:
-        """native + cpu_fallback = registered; registered + composite + missing = denominator."""
+        """native + cpu_fallback = registered; registered + composite + missing = denominator: a
+        skeleton is no kernel yet, so it counts as missing."""
         native, fallback = self.count(State.NATIVE), self.count(State.CPU_FALLBACK)
         return {
             "registered": native + fallback,
             "native": native,
             "composite": self.count(State.COMPOSITE),
             "cpu_fallback": fallback,
-            "missing": self.count(State.MISSING),
+            "missing": self.count(State.MISSING) + self.count(State.SKELETON),
             "vendor_only": len(self.vendor_only),
         }
 
@@ -133,7 +136,7 @@ def cuda_overloads(upstream: Upstream) -> tuple[str, ...]:
     Those in CUDA's dispatch table, and the functional and in-place members of structured groups, which share their out
     overload's kernel.
     """
-    return tuple(op for op in upstream.names if _has_cuda_kernel(op, upstream))
+    return tuple(op for op in upstream.names if has_cuda_kernel(op, upstream))
 
 
 def measure(registrations: Iterable[Registration], upstream: Upstream, backend: Backend) -> Matrix:
@@ -148,7 +151,8 @@ def measure(registrations: Iterable[Registration], upstream: Upstream, backend: 
     )
 
 
-def _has_cuda_kernel(op: str, upstream: Upstream) -> bool:
+def has_cuda_kernel(op: str, upstream: Upstream) -> bool:
+    """Whether the overload, or the out overload that it delegates to, has a kernel for CUDA."""
     if upstream.kernel(op, _REFERENCE_KEY) is not None:
         return True
     delegate = upstream.functions[op].structured_delegate
@@ -157,6 +161,8 @@ def _has_cuda_kernel(op: str, upstream: Upstream) -> bool:
 
 def _overload(op: str, registered: Mapping[str, Registration], upstream: Upstream) -> Overload:
     registration = registered.get(op)
+    if registration is not None and registration.unwritten:
+        return Overload(op, State.SKELETON, None, None, registration.source)
     if registration is not None:
         on_cpu = registration.family == _FALLBACK_FAMILY
         state = State.CPU_FALLBACK if on_cpu else State.NATIVE
@@ -167,7 +173,7 @@ def _overload(op: str, registered: Mapping[str, Registration], upstream: Upstrea
 
 
 def _is_composite(op: str, registered: Mapping[str, Registration], upstream: Upstream) -> bool:
-    if any(upstream.kernel(op, key) is not None for key in _COMPOSITE_KEYS):
+    if any(upstream.kernel(op, key) is not None for key in COMPOSITE_KEYS):
         return True
     # For the functional and in-place members of structured groups PyTorch generates a kernel that allocates the result
     # and calls the out overload, on any device: it is worth as much as the out overload is.

@@ -9,7 +9,7 @@ from pathlib import Path
 from opgen.coverage.matrix import Matrix, Overload, State
 from opgen.diagnostics import Location, OpgenError
 
-__all__ = ["markdown", "to_json", "write_report"]
+__all__ = ["markdown", "shown_states", "to_json", "write_report"]
 
 _WRITTEN_BY = "Written by `opgen coverage --write coverage_report`"
 
@@ -17,6 +17,7 @@ _MEANING = {
     State.NATIVE: "a kernel of this backend, or a function of PyTorch's that works on any device, is registered",
     State.CPU_FALLBACK: "registered, and goes through the CPU on purpose",
     State.COMPOSITE: "not registered: PyTorch's own kernel for any device calls other operators",
+    State.SKELETON: "listed, but the kernel is still to be written: a call raises NotImplementedError",
     State.MISSING: "not registered: runs on the CPU with a warning, or raises (views, factories, random operators)",
 }
 
@@ -39,7 +40,7 @@ def markdown(matrix: Matrix) -> str:
             ("state", "overloads", "share", "meaning"),
             [
                 (s.value, f"{matrix.count(s):,}", _share(matrix.count(s), matrix.denominator), _MEANING[s])
-                for s in State
+                for s in shown_states(matrix)
             ],
         ),
         f"{totals['registered']:,} are registered (native and cpu_fallback). Registered is not yet right: "
@@ -50,6 +51,7 @@ def markdown(matrix: Matrix) -> str:
         _table(("kind", "registered overloads"), _counts(matrix.by_kind())),
         *_section("Registered", (o for o in matrix.overloads if o.kind is not None)),
         *_names("Composite", State.COMPOSITE, matrix),
+        *(_names("Skeleton", State.SKELETON, matrix) if matrix.count(State.SKELETON) else ()),
         *_names("Missing", State.MISSING, matrix),
         "## Vendor-only",
         _table(
@@ -58,6 +60,11 @@ def markdown(matrix: Matrix) -> str:
         ),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def shown_states(matrix: Matrix) -> list[State]:
+    """The states worth a line: skeletons are rare, and their line would only raise a question."""
+    return [state for state in State if state is not State.SKELETON or matrix.count(state)]
 
 
 def write_report(matrix: Matrix, folder: Path) -> None:

@@ -103,6 +103,11 @@ def with_meta(out: NativeFunction, inherits: str | None, precomputed: object) ->
     return replace(out, structured_inherits=inherits, precomputed=precomputed)
 
 
+def with_out(group: NativeFunctionsGroup, out: NativeFunction) -> NativeFunctionsGroup:
+    """The group with another out overload."""
+    return replace(group, out=out)
+
+
 def new_function(spec: OpSpec, valid_tags: Iterable[str]) -> NativeFunction:
     """The function that a schema of our own defines. Raises SchemaError."""
     known = set(valid_tags)
@@ -177,9 +182,11 @@ def meta_name(group: NativeFunctionsGroup) -> str:
     return str(meta.name(group))
 
 
-def meta_definition(group: NativeFunctionsGroup) -> str:
-    """How the definition of a meta function begins, as a kernel author writes it."""
+def meta_definition(group: NativeFunctionsGroup, *, precompute: bool | None = None) -> str:
+    """How the definition of a meta function begins, as a kernel author writes it; `precompute` says that it returns
+    precomputed elements, by default whether the group has any."""
     name, _, overload = str(group.functional.func.name).partition(".")
-    macro = "TORCH_PRECOMPUTE_META_FUNC" if group.out.precomputed else "TORCH_META_FUNC"
+    precompute = bool(group.out.precomputed) if precompute is None else precompute
+    macro = "TORCH_PRECOMPUTE_META_FUNC" if precompute else "TORCH_META_FUNC"
     head = f"{macro}2({name}, {overload})" if overload else f"{macro}({name})"
     return f"{head}({meta_arguments(group)})"

@@ -14,7 +14,7 @@ from opgen.port.mapping import load_mapping
 from opgen.report import report, reporter
 
 
-@click.command(name="port")
+@click.command(name="port", epilog="Example: opgen port kernels/ported --out build/ported")
 @click.argument("source", type=PathOption(exists=True))
 @click.option("--out", required=True, type=PathOption(), help="Folder, or the .mu/.muh file for a file.")
 @click.option("--ignore", multiple=True, type=PathOption(), help="Folder below SOURCE to leave out; repeatable.")

@@ -31,6 +31,7 @@ def registration(op: str, family: str | None = "mudnn", kind: str = "unstructure
         dispatch_key=key,
         kind=SimpleNamespace(value=kind),
         family=family,
+        unwritten=False,
         source=family and f"kernels/{family}/K.cpp",
     )
 
@@ -73,6 +74,15 @@ def test_every_vendor_only_overload_has_a_reason_and_names_its_library(upstream:
 
 
 # ---- the states
+
+
+def test_a_skeleton_counts_as_missing_and_is_told_apart(upstream: Upstream) -> None:
+    unwritten = registration("nonzero")
+    unwritten.unwritten = True
+    matrix, before = matrix_of(upstream, unwritten), matrix_of(upstream)
+    assert states(matrix)["nonzero"] is State.SKELETON
+    assert matrix.totals() == before.totals()
+    assert "## Skeleton (1)" in markdown(matrix) and "Skeleton" not in markdown(before)
 
 
 def test_states_without_any_entry(upstream: Upstream) -> None:

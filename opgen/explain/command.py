@@ -1,0 +1,91 @@
+"""The verb `opgen explain`."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from opgen.completion import OPERATOR
+from opgen.diagnostics import Diagnostics, OpgenError
+from opgen.options import format_option, yaml_option
+
+if TYPE_CHECKING:
+    from opgen.explain.facts import Explanation, Inputs
+
+__all__ = ["command", "load_inputs"]
+
+
+@click.command(epilog="Example: opgen explain lerp.Scalar_out")
+@click.argument("op", type=OPERATOR)
+@yaml_option
+@format_option
+def command(op: str, yaml_path: Path | None, output: str) -> None:
+    """Explain an operator: its group, the kinds possible, what is chosen and why, and the C++ to write.
+
+    OP is an overload (`tril.out`), an operator of our own (`musa::swiglu`), or a name that several overloads share
+    (`add`), which lists them. It may be written as error messages have it, `aten::tril.out`.
+    """
+    from opgen.explain.facts import explain
+    from opgen.explain.find import find_operator
+    from opgen.explain.text import overload_table, render
+
+    inputs = load_inputs(yaml_path)
+    known = [*inputs.upstream.names, *(name for name in inputs.specs if name not in inputs.upstream.functions)]
+    found = find_operator(op, known)
+    if found.overloads:
+        explained = [explain(name, inputs) for name in found.overloads]
+        if output == "json":
+            click.echo(json.dumps([one.as_json() for one in explained], indent=2))
+            return
+        click.echo(f"'{op}' is the name of {len(explained)} overloads; `opgen explain` tells of each:\n")
+        click.echo(overload_table([(one.op, one.state) for one in explained]))
+        return
+    if found.op is None:
+        raise unknown_operator(op, found.nearest, inputs)
+    explanation: Explanation = explain(found.op, inputs)
+    if output == "json":
+        click.echo(json.dumps(explanation.as_json(), indent=2))
+        return
+    click.echo(render(explanation, _width()), nl=False)
+
+
+def unknown_operator(op: str, nearest: tuple[str, ...], inputs: Inputs) -> OpgenError:
+    """There is no such operator; what it may have been meant to be."""
+    hint = f"did you mean {' or '.join(repr(name) for name in nearest)}?" if nearest else None
+    own = f"{inputs.backend.op_namespace}::"
+    return OpgenError(
+        f"PyTorch {inputs.upstream.torch_version} has no operator '{op}', and the operator list defines none",
+        hint=hint or f"a new operator is made with `opgen new '{own}{op.rpartition('::')[2]}(Tensor self) -> Tensor'`",
+    )
+
+
+def load_inputs(yaml_path: Path | None) -> Inputs:
+    """Catalogue, operator list and sources of the project around the working folder."""
+    from opgen.explain.facts import Inputs
+    from opgen.gen import Sources, analyse
+    from opgen.project import find_project
+    from opgen.spec import select_specs
+
+    sources = Sources.of(find_project(), yaml_path)
+    diagnostics = Diagnostics()
+    analysis = analyse(sources, diagnostics)
+    active = select_specs(analysis.specs, analysis.upstream.torch_version, Diagnostics())
+    return Inputs(
+        upstream=analysis.upstream,
+        specs={spec.func: spec for spec in active},
+        registrations=analysis.registrations,
+        kernels=analysis.kernels,
+        backend=sources.backend,
+        include=sources.install.torch / "include",
+        diagnostics=tuple(diagnostics),
+    )
+
+
+def _width() -> int:
+    """The terminal's width within reason; 80 columns in a pipe, whatever COLUMNS says there."""
+    return max(60, min(shutil.get_terminal_size().columns, 100)) if sys.stdout.isatty() else 80
