@@ -37,7 +37,7 @@ def upstream_names(native_functions: str) -> set[str]:
         if func is None:
             continue
         names.add(func[1])
-        # Of what is made of other operators implicitly, torchgen makes nothing.
+        # Of what is made of other operators implicitly, torchgen makes nothing but for a few core operators.
         if "dispatch:" in entry and "CompositeImplicitAutograd:" not in entry:
             names.update(name.strip() for line in _AUTOGEN.findall(entry) for name in line.split(","))
     return names

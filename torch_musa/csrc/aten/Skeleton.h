@@ -9,8 +9,8 @@ namespace at::musa {
 /// meta function or DispatchStub that is unfinished; opgen reads it and does not count the operator
 /// as done.
 [[noreturn]] inline void NotWritten(const char* kernel, const char* op, const char* file) {
-  C10_THROW_ERROR(NotImplementedError, c10::str(op, ": ", kernel,
-                                                " is only a skeleton yet; write it in ", file));
+  C10_THROW_ERROR(NotImplementedError,
+                  c10::str(op, ": ", kernel, " is only a skeleton yet; write it in ", file));
 }
 
 }  // namespace at::musa
