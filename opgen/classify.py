@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from torchgen.model import NativeFunction
 
     from opgen.kernels import KernelIndex
+    from opgen.libtorch import Exports
     from opgen.upstream import Upstream
 
 __all__ = ["Form", "Kind", "Registration", "classify"]
@@ -34,10 +35,14 @@ def classify(
     kernels: KernelIndex,
     backend: Backend,
     diagnostics: Diagnostics,
+    exports: Exports | None = None,
 ) -> tuple[Registration, ...]:
-    """Registrations for all entries that exist in this PyTorch, in the order of the operator list."""
+    """Registrations for all entries that exist in this PyTorch, in the order of the operator list.
+
+    Without `exports`, upstream's dispatch tables say which of its kernels a wheel contains.
+    """
     active = select_specs(specs, upstream.torch_version, diagnostics)
-    context = Context(upstream, kernels, backend, diagnostics, {spec.func: spec for spec in active})
+    context = Context(upstream, kernels, backend, diagnostics, {spec.func: spec for spec in active}, exports)
     plans: dict[str, GroupPlan | None] = {}
     return tuple(r for spec in active for r in _entry(context, spec, plans) if r is not None)
 

@@ -52,7 +52,7 @@ class Sources:
 
     def digest(self) -> str:
         """Hash of everything the output depends on. Raises OpgenError when the operator list cannot be read."""
-        digest = hashlib.sha256(self.install.digest().encode())
+        digest = hashlib.sha256(f"{self.install.digest()}\0{self.install.library_stamp()}\0".encode())
         package = Path(__file__).parent
         for label, root, path in (
             ("yaml", self.yaml.parent, self.yaml),
@@ -114,11 +114,13 @@ def analyse(sources: Sources, diagnostics: Diagnostics, *, need_sources: bool = 
     from opgen.checks import check_sources
     from opgen.classify import classify
     from opgen.kernels import scan_kernels
+    from opgen.libtorch import load_exports
     from opgen.upstream import load_upstream
 
     upstream = load_upstream(sources.install)
     kernels = scan_kernels(sources.kernels.parent, sources.kernels)
-    registrations = classify(specs, upstream, kernels, sources.backend, diagnostics)
+    exports = load_exports(sources.install)
+    registrations = classify(specs, upstream, kernels, sources.backend, diagnostics, exports)
     if need_sources:
         found = Diagnostics()
         check_sources(registrations, kernels, sources.backend, found)

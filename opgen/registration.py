@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 from opgen.backend import Backend
 from opgen.diagnostics import Diagnostics
 from opgen.spec import OpSpec
+from opgen.upstream import IN_LIBTORCH_CPU
 
 if TYPE_CHECKING:
     from torchgen.model import NativeFunction, NativeFunctionsGroup
 
     from opgen.kernels import Definition, KernelIndex
+    from opgen.libtorch import Exports
     from opgen.upstream import Upstream
 
 
@@ -106,6 +108,19 @@ class Context:
     diagnostics: Diagnostics
     specs: Mapping[str, OpSpec]
     """The entries by operator."""
+    exports: Exports | None = None
+    """What libtorch exports; None where that cannot be seen."""
+
+    def provides(self, kernel: str, keys: Iterable[str], *, impl: bool = False) -> bool:
+        """Whether libtorch has upstream's kernel, which its dispatch tables list for `keys`.
+
+        Where the library cannot be asked it is taken to have what every wheel is built with.
+        """
+        if self.exports is None:
+            return not IN_LIBTORCH_CPU.isdisjoint(keys)
+        if impl:
+            return f"structured_{kernel}" in self.exports.impls
+        return kernel in self.exports.functions
 
 
 def in_namespace(definitions: Iterable[Definition], namespace: str) -> Definition | None:

@@ -123,7 +123,7 @@ def upstream_impl(upstream: Upstream, group: NativeFunctionsGroup) -> str:
 
 
 def in_the_wheel(upstream: Upstream, group: NativeFunctionsGroup, impl: str) -> bool:
-    """Whether libtorch_cpu contains upstream's implementation."""
+    """Whether every wheel's libtorch_cpu contains upstream's implementation, by upstream's dispatch table."""
     rows = upstream.kernels(str(group.out.func.name))
     return any(key in IN_LIBTORCH_CPU and m.kernel == impl and m.structured for key, m in rows.items())
 
@@ -137,14 +137,16 @@ def _base_class(context: Context, name: str | None) -> str | None:
 
 def _exported(context: Context, out_spec: OpSpec, group: NativeFunctionsGroup, impl: str) -> bool:
     """Whether a Legacy entry can link: the implementation is in libtorch_cpu, or one of our sources defines it."""
-    if in_the_wheel(context.upstream, group, impl):
+    rows = context.upstream.kernels(out_spec.name)
+    homes = [key for key, m in rows.items() if m.kernel == impl and m.structured]
+    if context.provides(impl, homes, impl=True):
         return True
     if in_namespace(context.kernels.impls.get(impl, ()), "at::native") is not None:
         return True
     context.diagnostics.error(
         out_spec.location,
-        f"'{out_spec.func}' names no kernel, but upstream's implementation '{impl}' is CUDA's alone: "
-        "the installed libtorch does not contain it",
+        f"'{out_spec.func}' names no kernel, but upstream's implementation '{impl}' is for {', '.join(homes)}"
+        f"{' only' if IN_LIBTORCH_CPU.isdisjoint(homes) else ''}: the installed libtorch does not export it",
         f"add `dispatch: {{{context.backend.dispatch_key}: Kernel}}` and define in namespace "
         f"{context.backend.namespace}:\nTORCH_IMPL_FUNC(Kernel)({compat.impl_arguments(group)})",
     )

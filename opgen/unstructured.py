@@ -54,11 +54,12 @@ def _reused(
     rows = context.upstream.kernels(spec.name)
     namespace = str(rows[min(homes)].cpp_namespace)
     definition = in_namespace(context.kernels.functions.get(kernel, ()), namespace)
-    if definition is None and not homes & IN_LIBTORCH_CPU:
+    if definition is None and not context.provides(kernel, homes):
+        only = " only" if homes.isdisjoint(IN_LIBTORCH_CPU) else ""
         context.diagnostics.error(
             spec.at(f"dispatch.{key}"),
-            f"kernel '{kernel}' of '{spec.func}' is upstream's for {', '.join(sorted(homes))} only: "
-            "the installed libtorch does not contain it",
+            f"kernel '{kernel}' of '{spec.func}' is upstream's for {', '.join(sorted(homes))}{only}: "
+            "the installed libtorch does not export it",
             f"name a kernel of your own and define it in namespace {context.backend.namespace}:\n"
             f"{compat.native_declaration(function, 'Kernel')}",
         )

@@ -75,6 +75,19 @@ class TorchInstall:
     def tags_yaml(self) -> Path:
         return self.torchgen / "packaged" / "ATen" / "native" / "tags.yaml"
 
+    @property
+    def library(self) -> Path:
+        """What the backend is linked against; need not exist."""
+        return self.torch / "lib" / "libtorch_cpu.so"
+
+    def library_stamp(self) -> str | None:
+        """Changes with the library: hashing some hundred megabytes would take longer than all the rest."""
+        try:
+            status = self.library.stat()
+        except OSError:
+            return None
+        return f"{status.st_size}:{status.st_mtime_ns}"
+
     def digest(self) -> str:
         """Hash of all that decides what torchgen answers."""
         digest = hashlib.sha256(self.version.encode())

@@ -14,6 +14,7 @@ from opgen.classify import Registration, classify
 from opgen.diagnostics import Diagnostics
 from opgen.emit import files
 from opgen.kernels import KernelIndex, scan_kernels
+from opgen.libtorch import Exports
 from opgen.spec import OpSpec, parse_specs
 from opgen.upstream import Upstream, load_upstream
 
@@ -31,12 +32,14 @@ def specs(text: str | bytes) -> tuple[tuple[OpSpec, ...], Diagnostics]:
     return parse_specs(raw, YAML, diagnostics), diagnostics
 
 
-def classified(text: str, kernels: KernelIndex | None = None) -> tuple[tuple[Registration, ...], Diagnostics]:
+def classified(
+    text: str | bytes, kernels: KernelIndex | None = None, exports: Exports | None = None
+) -> tuple[tuple[Registration, ...], Diagnostics]:
     entries, diagnostics = specs(text)
-    return classify(entries, upstream(), kernels or KernelIndex(), MUSA, diagnostics), diagnostics
+    return classify(entries, upstream(), kernels or KernelIndex(), MUSA, diagnostics, exports), diagnostics
 
 
-def checked(text: str, kernels: KernelIndex) -> Diagnostics:
+def checked(text: str | bytes, kernels: KernelIndex) -> Diagnostics:
     registrations, diagnostics = classified(text, kernels)
     check_sources(registrations, kernels, MUSA, diagnostics)
     return diagnostics

@@ -29,15 +29,15 @@ FAULTS = {
     ),
     "legacy implementation that the wheel lacks": (
         "- func: tril.out",
-        "ops.yaml:1:9: error: 'tril.out' names no kernel, but upstream's implementation 'tril_cuda' is CUDA's alone: "
-        "the installed libtorch does not contain it\n"
+        "ops.yaml:1:9: error: 'tril.out' names no kernel, but upstream's implementation 'tril_cuda' is for CUDA only: "
+        "the installed libtorch does not export it\n"
         "    add `dispatch: {PrivateUse1: Kernel}` and define in namespace at::musa:\n"
         "    TORCH_IMPL_FUNC(Kernel)(const at::Tensor & self, int64_t diagonal, const at::Tensor & out)",
     ),
     "reused kernel that the wheel lacks": (
         "- func: nonzero\n  dispatch: {PrivateUse1: nonzero_cuda}",
         "ops.yaml:2:27: error: kernel 'nonzero_cuda' of 'nonzero' is upstream's for CUDA only: "
-        "the installed libtorch does not contain it\n"
+        "the installed libtorch does not export it\n"
         "    name a kernel of your own and define it in namespace at::musa:\n"
         "    at::Tensor Kernel(const at::Tensor & self)",
     ),
