@@ -10,6 +10,7 @@ import difflib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
 
 class Severity(Enum):
@@ -52,6 +53,30 @@ class Diagnostic:
         return _text(self.location if self.location.path else None, self.severity, self.message, self.hint)
 
 
+def as_record(item: Diagnostic) -> dict[str, object]:
+    """One diagnostic as JSON has it. Lines and columns count from 1, `end_column` is the one behind the last character;
+    what is not known is null."""
+    where = item.location
+    return {
+        "severity": item.severity.value,
+        "path": where.path or None,
+        "line": where.line or None,
+        "column": where.column or None,
+        "end_line": where.end_line or None,
+        "end_column": where.end_column or None,
+        "message": item.message,
+        "hint": item.hint,
+    }
+
+
+def from_record(record: dict[str, Any]) -> Diagnostic:
+    """The inverse of `as_record`. Raises KeyError, TypeError or ValueError for anything else."""
+    numbers = (int(record[key] or 0) for key in ("line", "column", "end_line", "end_column"))
+    return Diagnostic(
+        Severity(record["severity"]), Location(str(record["path"] or ""), *numbers), record["message"], record["hint"]
+    )
+
+
 class OpgenError(Exception):
     """A failure the user can act on; the CLI prints it without a traceback and exits with 1."""
 
@@ -77,12 +102,12 @@ class Diagnostics:
     items: list[Diagnostic] = field(default_factory=list)
 
     def error(self, location: Location, message: str, hint: str | None = None) -> None:
-        self._add(Diagnostic(Severity.ERROR, location, message, hint))
+        self.add(Diagnostic(Severity.ERROR, location, message, hint))
 
     def warning(self, location: Location, message: str, hint: str | None = None) -> None:
-        self._add(Diagnostic(Severity.WARNING, location, message, hint))
+        self.add(Diagnostic(Severity.WARNING, location, message, hint))
 
-    def _add(self, item: Diagnostic) -> None:
+    def add(self, item: Diagnostic) -> None:
         # The same fault is often met from two sides (an entry and its group); say it once.
         if item not in self.items:
             self.items.append(item)

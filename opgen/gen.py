@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opgen.backend import MUSA, Backend
-from opgen.diagnostics import Diagnostics, Location, OpgenError
+from opgen.diagnostics import Diagnostic, Diagnostics, Location, OpgenError, as_record, from_record
 from opgen.project import Project
-from opgen.tree import is_intact, read_manifest, recover, write_tree
+from opgen.tree import Manifest, is_intact, read_manifest, recover, write_tree
 from opgen.upstream import TorchInstall, find_torch
 
 if TYPE_CHECKING:
@@ -79,6 +79,8 @@ class Analysis:
     specs: tuple[OpSpec, ...]
     """All entries, those for other PyTorch releases too."""
     kernels: KernelIndex
+    draft: bool = False
+    """Whether kernels are missing that only a draft may lack."""
 
 
 @dataclass(frozen=True)
@@ -115,18 +117,20 @@ def analyse(sources: Sources, diagnostics: Diagnostics, *, need_sources: bool = 
     from opgen.classify import classify
     from opgen.kernels import scan_kernels
     from opgen.libtorch import load_exports
+    from opgen.redundant import warn_redundant
     from opgen.upstream import load_upstream
 
     upstream = load_upstream(sources.install)
     kernels = scan_kernels(sources.kernels.parent, sources.kernels)
     exports = load_exports(sources.install)
     registrations = classify(specs, upstream, kernels, sources.backend, diagnostics, exports)
+    missing = Diagnostics()
     if need_sources:
-        found = Diagnostics()
-        check_sources(registrations, kernels, sources.backend, found)
-        for item in found:
+        check_sources(registrations, kernels, sources.backend, missing)
+        for item in missing:
             (diagnostics.warning if draft else diagnostics.error)(item.location, item.message, item.hint)
-    return Analysis(len(specs), registrations, upstream, specs, kernels)
+        warn_redundant(specs, registrations, upstream, kernels, sources.backend, exports, diagnostics)
+    return Analysis(len(specs), registrations, upstream, specs, kernels, draft=bool(missing))
 
 
 def generate(
@@ -142,7 +146,13 @@ def generate(
     recover(out)
     inputs = sources.digest()
     manifest = None if force else read_manifest(out)
-    if manifest is not None and manifest.inputs == inputs and is_intact(out, manifest):
+    known = (inputs, _drafted(inputs)) if draft else (inputs,)
+    if (
+        manifest is not None
+        and manifest.inputs in known
+        and is_intact(out, manifest)
+        and _repeat(manifest, sources, diagnostics)
+    ):
         shards = sum(_is_shard(name) for name in manifest.files)
         return Summary(
             entries=manifest.summary.get("entries", 0),
@@ -156,13 +166,12 @@ def generate(
     analysis = analyse(sources, diagnostics, draft=draft)
     if diagnostics.errors:
         return None
-    if diagnostics.warnings:
-        inputs = ""  # matches nothing: warnings are to be shown by every run until they are dealt with
     from opgen.emit.files import render
 
     files = render(analysis.registrations, analysis.upstream.torch_version, sources.backend)
     counts = {"entries": analysis.entries, "registrations": len(analysis.registrations)}
-    written = write_tree(out, files, inputs, counts)
+    warnings = [_remembered(item, sources) for item in diagnostics.warnings]
+    written = write_tree(out, files, _drafted(inputs) if analysis.draft else inputs, counts, warnings)
     return Summary(
         **counts,
         shards_written=sum(map(_is_shard, written.written)),
@@ -171,6 +180,34 @@ def generate(
         seconds=time.perf_counter() - start,
         up_to_date=False,
     )
+
+
+def _drafted(inputs: str) -> str:
+    """What a draft's manifest says, so that only another draft takes it for up to date."""
+    return f"{inputs} draft"
+
+
+# How a manifest names the operator list: the same list may be called by another path the next time.
+_LIST = "<operator list>"
+
+
+def _remembered(item: Diagnostic, sources: Sources) -> dict[str, object]:
+    record = as_record(item)
+    return {**record, "path": _LIST} if record["path"] == str(sources.yaml) else record
+
+
+def _repeat(manifest: Manifest, sources: Sources, diagnostics: Diagnostics) -> bool:
+    """Say again what was said about these inputs; False where the manifest does not have it."""
+    try:
+        items = [
+            from_record({**record, "path": str(sources.yaml) if record["path"] == _LIST else record["path"]})
+            for record in manifest.warnings
+        ]
+    except (KeyError, TypeError, ValueError):
+        return False
+    for item in items:
+        diagnostics.add(item)
+    return True
 
 
 def _read(path: Path) -> bytes:

@@ -15,9 +15,9 @@ from typing import Any
 
 import click
 
-from opgen.diagnostics import Diagnostic, Diagnostics, Location, OpgenError, Severity
+from opgen.diagnostics import Diagnostic, Diagnostics, Location, OpgenError, Severity, as_record
 
-__all__ = ["Format", "Reporter", "as_github", "as_json", "as_record", "diagnostics_option", "report", "reporter"]
+__all__ = ["Format", "Reporter", "as_github", "as_json", "diagnostics_option", "report", "reporter"]
 
 _META = "opgen.reporter"
 _JSON_VERSION = 1
@@ -29,30 +29,6 @@ class Format(str, Enum):
     TEXT = "text"
     JSON = "json"
     GITHUB = "github"
-
-
-def as_record(item: Diagnostic) -> dict[str, object]:
-    """One diagnostic as JSON has it. Lines and columns count from 1, `end_column` is the one behind the last character;
-    what is not known is null."""
-    where = item.location
-    return {
-        "severity": item.severity.value,
-        "path": where.path or None,
-        "line": where.line or None,
-        "column": where.column or None,
-        "end_line": where.end_line or None,
-        "end_column": where.end_column or None,
-        "message": item.message,
-        "hint": item.hint,
-    }
-
-
-def from_record(record: dict[str, Any]) -> Diagnostic:
-    """The inverse of `as_record`. Raises KeyError, TypeError or ValueError for anything else."""
-    numbers = (int(record[key] or 0) for key in ("line", "column", "end_line", "end_column"))
-    return Diagnostic(
-        Severity(record["severity"]), Location(str(record["path"] or ""), *numbers), record["message"], record["hint"]
-    )
 
 
 def as_json(items: Iterable[Diagnostic]) -> str:

@@ -14,9 +14,10 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from opgen.diagnostics import Location, OpgenError
 
@@ -44,13 +45,15 @@ class Manifest:
     """Relative path -> SHA-256 of the content."""
     summary: Mapping[str, int]
     """Counts to report again when nothing has changed."""
+    warnings: Sequence[Mapping[str, Any]] = ()
+    """What was said about the inputs, to be said again."""
 
 
 def read_manifest(folder: Path) -> Manifest | None:
     """The manifest of `folder`, None where there is none that can be used."""
     try:
         data = json.loads((folder / _STATE / _MANIFEST).read_text(encoding="utf-8"))
-        return Manifest(str(data["inputs"]), dict(data["files"]), dict(data["summary"]))
+        return Manifest(str(data["inputs"]), dict(data["files"]), dict(data["summary"]), list(data["warnings"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -81,7 +84,13 @@ def recover(folder: Path) -> None:
         ) from None
 
 
-def write_tree(folder: Path, files: Mapping[str, str], inputs: str, summary: Mapping[str, int]) -> Written:
+def write_tree(
+    folder: Path,
+    files: Mapping[str, str],
+    inputs: str,
+    summary: Mapping[str, int],
+    warnings: Sequence[Mapping[str, Any]] = (),
+) -> Written:
     """Make the generated files of `folder` exactly `files`. Files that opgen did not write stay.
 
     Raises OpgenError, with the old state kept, when the folder cannot be written.
@@ -91,7 +100,7 @@ def write_tree(folder: Path, files: Mapping[str, str], inputs: str, summary: Map
         state.mkdir(parents=True, exist_ok=True)
         with _locked(state):
             _undo(folder)
-            return _replace(folder, files, inputs, summary)
+            return _replace(folder, files, Manifest(inputs, {}, summary, warnings))
     except OSError as error:
         raise OpgenError(
             f"cannot write the generated files: {error.strerror or error}",
@@ -100,13 +109,13 @@ def write_tree(folder: Path, files: Mapping[str, str], inputs: str, summary: Map
         ) from None
 
 
-def _replace(folder: Path, files: Mapping[str, str], inputs: str, summary: Mapping[str, int]) -> Written:
+def _replace(folder: Path, files: Mapping[str, str], about: Manifest) -> Written:
     state = folder / _STATE
     old = read_manifest(folder)
     contents = {name: text.encode() for name, text in files.items()}
     changed = sorted(name for name, data in contents.items() if not _same(folder / name, data))
     stale = sorted(name for name in (old.files if old else ()) if name not in contents and (folder / name).is_file())
-    manifest = Manifest(inputs, {name: _sha(data) for name, data in sorted(contents.items())}, summary)
+    manifest = replace(about, files={name: _sha(data) for name, data in sorted(contents.items())})
     stage = state / "stage"
     try:
         for name in changed:

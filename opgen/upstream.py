@@ -24,6 +24,9 @@ from opgen.diagnostics import OpgenError
 if TYPE_CHECKING:
     from torchgen.model import BackendIndex, BackendMetadata, NativeFunction, NativeFunctionsGroup
 
+SUPPORTED_RELEASES = ("2.9.1", "2.10.0", "2.11.0", "2.12.1", "2.13.0", "2.14.1", "2.15.0")
+"""One of each minor release of PyTorch that this tree serves (pyproject.toml has the range)."""
+
 # Goes up whenever Upstream's fields change.
 _CACHE_FORMAT = "1"
 

@@ -204,6 +204,35 @@ def test_changed_kernels_are_checked_again(project):
         assert not diagnostics.errors and len(diagnostics.warnings) == 2
 
 
+def test_warnings_are_said_again_without_generating_again(project, tmp_path):
+    project.yaml.write_text(LIST.replace("tril.out", "tril.out\n  device_guard: true"))
+    project.generate()
+    for name in ("ops.yaml", "renamed.yaml"):
+        project.yaml = project.yaml.rename(tmp_path / name)
+        diagnostics = Diagnostics()
+        summary = generate(Sources(project.yaml, project.kernels, find_torch()), project.out, diagnostics)
+        assert summary is not None and summary.up_to_date == (name == "ops.yaml")
+        assert [str(item.location) for item in diagnostics.warnings] == [f"{tmp_path / name}:3:17"]
+
+
+def test_a_draft_is_not_up_to_date_for_anybody_else(project):
+    project.yaml.write_text(LIST + "- func: nonzero.out\n  dispatch: {PrivateUse1: Missing}\n")
+    sources = Sources(project.yaml, project.kernels, find_torch())
+    for up_to_date in (False, True):
+        diagnostics = Diagnostics()
+        summary = generate(sources, project.out, diagnostics, draft=True)
+        assert summary is not None and summary.up_to_date == up_to_date
+        assert [item.message for item in diagnostics.warnings] == [
+            "no source defines kernel 'Missing' for 'nonzero.out'"
+        ]
+    diagnostics = Diagnostics()
+    assert generate(sources, project.out, diagnostics) is None and len(diagnostics.errors) == 1
+    # A draft that lacks nothing is as good as any.
+    project.yaml.write_text(LIST)
+    assert not project.generate(draft=True).up_to_date
+    assert project.generate().up_to_date
+
+
 def test_output_is_the_same_whatever_the_hash_seed_and_the_folder(project, tmp_path):
     outputs = []
     for seed, cwd in (("1", ROOT), ("2", tmp_path)):
@@ -383,8 +412,10 @@ def test_a_folder_that_cannot_be_written_is_told(project):
 
 def test_a_damaged_manifest_is_no_manifest(project):
     project.generate()
-    for damage in ("", "{", "[]", '{"inputs": 1}'):
-        (project.out / ".opgen" / "manifest.json").write_text(damage)
+    path = project.out / ".opgen" / "manifest.json"
+    whole = json.loads(path.read_text())
+    for damage in ("", "{", "[]", '{"inputs": 1}', json.dumps({**whole, "warnings": [{"severity": "x"}]})):
+        path.write_text(damage)
         summary = project.generate()
         assert not summary.up_to_date and summary.files_written == 0
 

@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opgen.cli import main, opgen
-from opgen.diagnostics import Diagnostic, Location, Severity
-from opgen.report import as_github, as_json, as_record, from_record
+from opgen.diagnostics import Diagnostic, Location, Severity, as_record, from_record
+from opgen.report import as_github, as_json
 
 ROOT = Path(__file__).resolve().parents[2]
 BROKEN = "- func: trill\n- func: nonzero\n  dispach: {PrivateUse1: K}\n"
