@@ -6,6 +6,9 @@
 # sources go the same way, .cuh -> .muh -> .muh; which objects an edited one recompiles, the compiler's dependency files
 # know. <out-var> also holds the host target's own part of the gpu_kernel API (torch_musa/csrc/porting).
 
+# Porting a source needs no library of ours: without this, Ninja would first link those that the target links to.
+set(CMAKE_ADD_CUSTOM_COMMAND_DEPENDS_EXPLICIT_ONLY ON)
+
 set(MUSA_PORTED_DIR ${CMAKE_BINARY_DIR}/ported)
 set(MUSA_MCC_DIR ${CMAKE_BINARY_DIR}/mcc)
 file(GLOB MUSA_PORT_TOOL CONFIGURE_DEPENDS

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import fcntl
 import os
-import re
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,14 +20,12 @@ from pathlib import Path
 import click
 
 from opgen.diagnostics import Diagnostics, OpgenError
+from opgen.ninja import OnStep, run_ninja
 from opgen.project import Project
 from opgen.report import diagnostics_option, report, reporter
 
 TARGETS = ("host",)
-# Ninja prints this before each step; the bell cannot occur in a compiler's own output.
-_STATUS = "\a%f/%t "
 _LOCK = ".opgen-build.lock"
-_STEP = re.compile(r"^\a(\d+)/(\d+) (.*)$")
 
 
 class BuildError(OpgenError):
@@ -123,44 +120,17 @@ def configure(plan: Plan) -> None:
     record.write_text(wanted)
 
 
-def compile_all(plan: Plan, on_step: Callable[[int, int, str], None]) -> None:
+def compile_all(plan: Plan, on_step: OnStep) -> None:
     """Run Ninja; `on_step(done, total, what)` is called for each finished step."""
-    command = [find_program("ninja"), "-C", str(plan.folder), "-j", str(plan.jobs)]
-    # The pipe keeps Ninja from redrawing one line, so that each step comes as a line of its own.
-    process = subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        env={**os.environ, "NINJA_STATUS": _STATUS},
-    )
-    assert process.stdout is not None
-    said: list[str] = []
-    command_follows = False  # after "FAILED: <file>" Ninja prints the command, pages of flags that explain nothing
-    try:
-        for line in process.stdout:
-            step = _STEP.match(line.rstrip("\n"))
-            if step:
-                on_step(int(step[1]), int(step[2]), step[3])
-            elif not command_follows:
-                said.append(line)
-            command_follows = line.startswith("FAILED: ")
-        code = process.wait()
-    except BaseException:
-        process.terminate()
-        process.wait()
-        raise
-    text = "".join(line for line in said if not line.startswith("ninja: "))
-    if code != 0:
-        reason = "".join(line for line in said if line.startswith("ninja: error"))
-        raise BuildError(f"{text}{reason}the build failed; the messages above are the compiler's")
-    if text.strip():  # warnings
-        print(text, file=sys.stderr, end="")
+    done = run_ninja(find_program("ninja"), plan.folder, plan.jobs, on_step)
+    if done.code != 0:
+        raise BuildError(f"{done.text}{done.error}the build failed; the messages above are the compiler's")
+    if done.text.strip():  # warnings
+        print(done.text, file=sys.stderr, end="")
 
 
 @contextmanager
-def progress_bar() -> Iterator[Callable[[int, int, str], None]]:
+def progress_bar() -> Iterator[OnStep]:
     """A bar on a terminal; elsewhere a line every ten seconds, so that a log shows that something moves."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
