@@ -9,9 +9,10 @@ VENV    ?= $(if $(filter $(DEFAULT_TORCH),$(TORCH)),.venv,.venv-torch$(TORCH))
 BIN     := $(VENV)/bin
 STAMP   := $(VENV)/.installed-torch$(TORCH)
 JOBS    ?= $(shell nproc)
+RELEASES ?= 2.9.1 2.11.0 2.13.0 2.14.1 2.15.0
 CXX_SOURCES = git ls-files '*.cpp' '*.h' '*.cu' '*.cuh' '*.muh'
 
-.PHONY: help env build demo test bench lint format coverage clean
+.PHONY: help env build demo test bench lint format coverage versions clean
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
@@ -38,6 +39,9 @@ bench: build ## the speed figures, each beside what it is compared with
 
 coverage: $(STAMP) ## renew coverage_report/
 	$(BIN)/opgen coverage --write coverage_report
+
+versions: $(STAMP) ## generate and syntax-check for every supported PyTorch; renew docs/versions.md
+	$(BIN)/opgen versions $(RELEASES) --jobs $(JOBS) --write docs/versions.md
 
 lint: $(STAMP) ## ruff, mypy --strict, clang-format
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[lint]'

@@ -8,13 +8,16 @@ import signal
 import sys
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from opgen.diagnostics import Diagnostics, Location, OpgenError
-from opgen.options import PathOption, yaml_option
+from opgen.options import PathOption, torch_option, yaml_option
 from opgen.report import Format, diagnostics_option, report, reporter
+
+if TYPE_CHECKING:
+    from opgen.upstream import TorchInstall
 
 __all__ = ["main", "opgen", "report"]
 
@@ -27,6 +30,8 @@ _COMMANDS: dict[str, tuple[str, str, str]] = {
     "explain": ("opgen.explain.command", "command", "Explain one operator: kinds possible, what is chosen, why."),
     "coverage": ("opgen.coverage.cli", "command", "Show the operator coverage matrix."),
     "build": ("opgen.build", "command", "Generate, configure and compile."),
+    "diff": ("opgen.releases.diff_cli", "command", "Show what another PyTorch changes for the operator list."),
+    "versions": ("opgen.releases.versions_cli", "command", "Generate and syntax-check for several PyTorch releases."),
     "port": ("opgen.port.cli", "command", "Turn CUDA-dialect sources into MUSA sources."),
     "completion": ("opgen.completion", "command", "Print a shell's completion script."),
 }
@@ -106,12 +111,20 @@ _kernels_option = click.option(
 
 @click.command(epilog="Example: opgen gen --yaml yaml/musa_functions.yaml --out generated/torch2.13.0")
 @yaml_option
+@torch_option
 @diagnostics_option(to_stdout=True)
 @click.option("--out", type=PathOption(), help="Output folder; default: generated/torch<VERSION>.")
 @_kernels_option
 @click.option("--force", is_flag=True, help="Generate even though nothing has changed.")
 @click.option("--draft", is_flag=True, help="Only warn about missing kernels: write the headers to start one with.")
-def gen(yaml_path: Path | None, out: Path | None, kernels: Path | None, force: bool, draft: bool) -> None:
+def gen(
+    yaml_path: Path | None,
+    torch: TorchInstall | None,
+    out: Path | None,
+    kernels: Path | None,
+    force: bool,
+    draft: bool,
+) -> None:
     """Generate registrations and headers from the operator list.
 
     Files are written only where their text changes, and none at all when there is an error.
@@ -120,7 +133,7 @@ def gen(yaml_path: Path | None, out: Path | None, kernels: Path | None, force: b
     from opgen.project import find_project
 
     project = find_project()
-    sources = Sources.of(project, yaml_path, kernels)
+    sources = Sources.of(project, yaml_path, kernels, torch)
     diagnostics = Diagnostics()
     folder = out or project.generated(sources.install.release)
     summary = generate(sources, folder, diagnostics, force=force, draft=draft)
@@ -132,14 +145,15 @@ def gen(yaml_path: Path | None, out: Path | None, kernels: Path | None, force: b
 
 @click.command(epilog="Example: opgen check --yaml yaml/musa_functions.yaml")
 @yaml_option
+@torch_option
 @diagnostics_option(to_stdout=True)
 @_kernels_option
-def check(yaml_path: Path | None, kernels: Path | None) -> None:
+def check(yaml_path: Path | None, torch: TorchInstall | None, kernels: Path | None) -> None:
     """Validate the operator list without writing anything; exit status 1 when there are errors."""
     from opgen.gen import Sources, analyse
     from opgen.project import find_project
 
-    sources = Sources.of(find_project(), yaml_path, kernels)
+    sources = Sources.of(find_project(), yaml_path, kernels, torch)
     diagnostics = Diagnostics()
     analysis = analyse(sources, diagnostics)
     report(diagnostics)

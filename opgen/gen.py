@@ -41,14 +41,17 @@ class Sources:
     backend: Backend = MUSA
 
     @staticmethod
-    def of(project: Project, yaml: Path | None = None, kernels: Path | None = None) -> Sources:
+    def of(
+        project: Project, yaml: Path | None = None, kernels: Path | None = None, torch: TorchInstall | None = None
+    ) -> Sources:
+        """What a command reads; everything that is not named is the project's own, or the installed PyTorch."""
         if kernels is not None and not kernels.is_dir():
             raise OpgenError(
                 "no such folder with kernel sources",
                 Location(str(kernels)),
                 "name the folder that holds mudnn/, ported/ and cpu_fallback/ with --kernels FOLDER",
             )
-        return Sources(yaml or _from_here(project.yaml), kernels or project.kernels, find_torch())
+        return Sources(yaml or _from_here(project.yaml), kernels or project.kernels, torch or find_torch())
 
     def digest(self) -> str:
         """Hash of everything the output depends on. Raises OpgenError when the operator list cannot be read."""
@@ -113,12 +116,14 @@ def analyse(sources: Sources, diagnostics: Diagnostics, *, need_sources: bool = 
     from opgen.spec import load_specs
 
     specs = load_specs(sources.yaml, diagnostics, sources.backend)
+    from opgen.upstream import import_torchgen, load_upstream
+
+    import_torchgen(sources.install)  # before the modules below import the installed one
     from opgen.checks import check_sources
     from opgen.classify import classify
     from opgen.kernels import scan_kernels
     from opgen.libtorch import load_exports
     from opgen.redundant import warn_redundant
-    from opgen.upstream import load_upstream
 
     upstream = load_upstream(sources.install)
     kernels = scan_kernels(sources.kernels.parent, sources.kernels)

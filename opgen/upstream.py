@@ -111,6 +111,16 @@ def find_torch() -> TorchInstall:
     # An unpacked wheel may stand on the path next to another torchgen; they must belong together.
     beside = torch.parent / "torchgen"
     torchgen = beside if beside.is_dir() else _package_folder("torchgen")
+    return TorchInstall(_stated_version(torch), torch, torchgen)
+
+
+def install_at(root: Path) -> TorchInstall:
+    """The PyTorch whose packages `torch` and `torchgen` lie in folder `root`. Raises OpgenError where there is none."""
+    torch = root / "torch"
+    return TorchInstall(_stated_version(torch), torch, root / "torchgen")
+
+
+def _stated_version(torch: Path) -> str:
     try:
         text = (torch / "version.py").read_text(encoding="utf-8")
     except OSError as error:
@@ -118,7 +128,7 @@ def find_torch() -> TorchInstall:
     match = re.search(r"^__version__\s*=\s*['\"]([^'\"]+)['\"]", text, re.MULTILINE)
     if match is None:
         raise OpgenError(f"{torch / 'version.py'} states no version", hint="reinstall PyTorch")
-    return TorchInstall(match[1], torch, torchgen)
+    return match[1]
 
 
 def _package_folder(name: str) -> Path:
@@ -191,16 +201,18 @@ def load_upstream(install: TorchInstall | None = None) -> Upstream:
     digest = install.digest()
     name = f"upstream-{install.release}"  # one for each release, so that going back and forth costs nothing
     key = f"{_CACHE_FORMAT}-{sys.version_info[0]}.{sys.version_info[1]}-{digest}"
-    with _paused_gc(), _importable(install):
+    import_torchgen(install)
+    with _paused_gc():
         cached = cache.load(name, key)
         if isinstance(cached, Upstream):
             return cached
-        upstream = _parse(install, digest)
+        upstream = parse_upstream(install, digest)
         cache.store(name, key, upstream)
         return upstream
 
 
-def _parse(install: TorchInstall, digest: str) -> Upstream:
+def parse_upstream(install: TorchInstall, digest: str) -> Upstream:
+    """The catalogue of `install`, read anew by the torchgen that is imported. Raises what torchgen raises."""
     from torchgen.gen import get_grouped_native_functions, parse_native_yaml, parse_tags_yaml
     from torchgen.model import NativeFunctionsGroup
 
@@ -231,16 +243,26 @@ def _paused_gc() -> Iterator[None]:
             gc.enable()
 
 
-@contextmanager
-def _importable(install: TorchInstall) -> Iterator[None]:
-    """Make `import torchgen` find the torchgen that belongs to `install`."""
-    folder = str(install.torchgen.parent)
+def import_torchgen(install: TorchInstall) -> None:
+    """Make `import torchgen` mean the one that belongs to `install`, for this process.
+
+    A process knows one torchgen only: its modules keep state, and a catalogue of one is of no use to another. Raises
+    OpgenError where another one has been imported already.
+    """
     loaded = sys.modules.get("torchgen")
-    if loaded is not None or folder in sys.path:
-        yield
+    if loaded is not None:
+        folder = Path(loaded.__path__[0])
+        if folder.resolve() != install.torchgen.resolve():
+            raise OpgenError(
+                f"torch {install.version} needs its own torchgen, and that of {folder} is loaded",
+                hint="analyse one PyTorch in each process",
+            )
         return
-    sys.path.insert(0, folder)
-    try:
-        yield
-    finally:
-        sys.path.remove(folder)
+    spec = importlib.util.spec_from_file_location(
+        "torchgen", install.torchgen / "__init__.py", submodule_search_locations=[str(install.torchgen)]
+    )
+    if spec is None or spec.loader is None or not (install.torchgen / "__init__.py").is_file():
+        raise OpgenError(f"no torchgen in {install.torchgen}", hint="reinstall PyTorch: its wheel carries torchgen")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["torchgen"] = module
+    spec.loader.exec_module(module)
