@@ -83,6 +83,10 @@ class MUDNN_API BatchMatMul : public detail::GemmBase {
  public:
   Status Run(Handle& h, Tensor& out, const Tensor& l, const Tensor& r,
              const MemoryMaintainer& maintainer = nullptr) const;
+  Status RunWithBiasAdd(Handle& h, Tensor& out, const Tensor& l, const Tensor& r,
+                        const Tensor& bias, const MemoryMaintainer& maintainer = nullptr) const;
+  Status RunWithBiasAdd(Handle& h, Tensor& out, const Tensor& l, const Tensor& r, const Tensor& c,
+                        const Tensor& bias, const MemoryMaintainer& maintainer = nullptr) const;
   Status RunLt(Handle& h, Tensor& out, const Tensor& l, const Tensor& r, const Tensor& c,
                const Tensor& bias, const MatMulLtParam& param,
                const MemoryMaintainer& maintainer = nullptr) const;

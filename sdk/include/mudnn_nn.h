@@ -1,5 +1,5 @@
 // muDNN: the layers of a neural network. Declares the part of ::musa::dnn that op code uses for
-// convolution, pooling, normalization, losses and dropout.
+// convolution, pooling, resampling, normalization and dropout.
 #pragma once
 
 #include <cstdint>
@@ -111,6 +111,32 @@ class MUDNN_API Pooling {
   std::optional<int64_t> divisor_;
 };
 
+// Resamples images of one (NCW), two (NCHW, NHWC) or three (NCDHW, NDHWC) spatial dimensions.
+// Operands are contiguous and of one format; NEAREST and NEAREST_EXACT also take UINT8. BICUBIC and
+// Antialias exist for two spatial dimensions, Antialias for LINEAR and BICUBIC.
+class MUDNN_API Interpolate {
+ public:
+  enum class Mode { NEAREST, NEAREST_EXACT, LINEAR, BICUBIC };
+
+  Status SetMode(Mode mode);
+  // One number per spatial dimension, slowest first. Run: input size over output size. RunBackward:
+  // output size over input size, as torch_musa hands it over. Read unless the corners are aligned.
+  Status SetScaleInfo(int n, const float* scales);
+  Status SetScaleInfo(std::initializer_list<float> scales);
+  Status SetAlignCorners(bool align);  // of LINEAR and BICUBIC; default false
+  Status SetAntialias(bool antialias);
+
+  Status Run(Handle& h, Tensor& out, const Tensor& in) const;
+  // Gradient with respect to Run's input; floating point.
+  Status RunBackward(Handle& h, Tensor& grad_in, const Tensor& grad_out) const;
+
+ private:
+  std::optional<Mode> mode_;
+  std::vector<float> scales_;
+  bool align_corners_ = false;
+  bool antialias_ = false;
+};
+
 // Batch normalization over every dimension but the second. Operands are contiguous, rank 2 or more;
 // statistics have one value per channel.
 class MUDNN_API BatchNorm {
@@ -168,6 +194,29 @@ class MUDNN_API LayerNorm {
   VarMode var_mode_ = VarMode::WELFORD;
 };
 
+// Normalization by the root mean square over the trailing dimensions named by SetAxis (negative
+// axes count from the end). Operands are contiguous. inv_var holds one value per normalized slice,
+// 1 / sqrt(mean(in ^ 2) + epsilon), in in's type or FLOAT. gamma may be absent. DOUBLE:
+// NOT_SUPPORTED.
+class MUDNN_API RMSNorm {
+ public:
+  enum class VarMode { WELFORD, DIRECT };
+
+  Status SetAxis(int n, const int* axes);
+  Status SetEpsilon(double epsilon);
+  Status SetVarMode(VarMode mode);
+
+  Status Run(Handle& h, Tensor& out, Tensor& inv_var, const Tensor& in, const Tensor& gamma) const;
+  // rstd is what Run left in inv_var. dgamma and gamma may be absent.
+  Status RunBwd(Handle& h, Tensor& dx, Tensor& dgamma, const Tensor& dy, const Tensor& in,
+                const Tensor& rstd, const Tensor& gamma, const MemoryMaintainer& maintainer) const;
+
+ private:
+  std::vector<int> axes_;
+  double epsilon_ = 1e-5;
+  VarMode var_mode_ = VarMode::WELFORD;
+};
+
 // Normalization of groups of channels. Operands are contiguous; mean and rstd hold one value per
 // sample and group. gamma and beta (one value per channel) may be absent.
 class MUDNN_API GroupNorm {
@@ -186,28 +235,6 @@ class MUDNN_API GroupNorm {
   int group_ = 1;
 };
 
-// Negative log likelihood of class indices. in is (N, C) or (N, C, H, W), target INT64 without the
-// C.
-class MUDNN_API NLLLoss {
- public:
-  enum class Mode { NONE, MEAN, SUM };
-
-  Status SetReductionMode(Mode mode);
-  Status SetIgnoreIndex(int64_t index);
-
-  // total_weight holds one element: the sum of the weights of the targets counted. weight may be
-  // absent.
-  Status Run(Handle& h, Tensor& out, Tensor& total_weight, const Tensor& in, const Tensor& target,
-             const Tensor& weight, const MemoryMaintainer& maintainer) const;
-  Status RunBwd(Handle& h, Tensor& grad_in, const Tensor& grad_out, const Tensor& target,
-                const Tensor& weight, const Tensor& total_weight,
-                const MemoryMaintainer& maintainer) const;
-
- private:
-  Mode mode_ = Mode::MEAN;
-  int64_t ignore_index_ = -100;
-};
-
 // Zeroes elements with probability P and multiplies the others by 1 / (1 - P). Element i is decided
 // by the first draw of Philox subsequence i from the offset on, so equal (seed, offset) give an
 // equal mask.
@@ -216,8 +243,11 @@ class MUDNN_API Dropout {
   Status SetP(double p);
   // The factor of RunDropoutBwd.
   Status SetScale(double scale);
+  // By value, or read from device memory when the call's turn on the stream comes (graph capture).
   Status SetSeed(uint64_t seed);
+  Status SetSeed(const uint64_t* device_seed);
   Status SetOffset(uint64_t offset);
+  Status SetOffset(const uint64_t* device_offset, uint64_t added);
 
   // mask (BOOL) is true where an element is kept.
   Status RunDropout(Handle& h, Tensor& out, const Tensor& in, Tensor& mask) const;
@@ -229,6 +259,8 @@ class MUDNN_API Dropout {
   double scale_ = 1.0;
   uint64_t seed_ = 0;
   uint64_t offset_ = 0;
+  const uint64_t* device_seed_ = nullptr;
+  const uint64_t* device_offset_ = nullptr;
 };
 
 }  // namespace musa::dnn

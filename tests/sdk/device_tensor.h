@@ -72,6 +72,8 @@ class DeviceTensor {
     return copy;
   }
 
+  void* address() const { return memory_; }
+
   operator musa::dnn::Tensor&() { return desc; }
 
   musa::dnn::Tensor desc;

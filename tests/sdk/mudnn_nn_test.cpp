@@ -1,7 +1,6 @@
-// muDNN's matrix, convolution, pooling, normalization, loss and dropout classes: what they compute,
+// muDNN's matrix, convolution, pooling, normalization and dropout classes: what they compute,
 // against ATen on the CPU, and what they refuse.
 #include <ATen/TensorOperators.h>
-#include <ATen/core/Reduction.h>
 #include <ATen/ops/adaptive_avg_pool2d.h>
 #include <ATen/ops/adaptive_max_pool2d.h>
 #include <ATen/ops/avg_pool2d.h>
@@ -19,8 +18,6 @@
 #include <ATen/ops/native_batch_norm_backward.h>
 #include <ATen/ops/native_layer_norm.h>
 #include <ATen/ops/native_layer_norm_backward.h>
-#include <ATen/ops/nll_loss_backward.h>
-#include <ATen/ops/nll_loss_forward.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/rand.h>
 #include <ATen/ops/randint.h>
@@ -376,27 +373,7 @@ TEST(group_norm) {
   CHECK_STATUS(op.Run(handle(), out, mean, rstd, in, weight, bias), INVALID_PARAMETER);
 }
 
-// ---- losses and dropout ----------------------------------------------------------------------
-
-TEST(nll_loss) {
-  const at::Tensor x = at::randn({4, 5}), t = at::randint(0, 5, {4}, at::kLong);
-  const at::Tensor w = at::rand({5});
-  DeviceTensor in(x), target(t), weight(w), out(at::zeros({1})), total(at::zeros({1}));
-  DeviceTensor grad(at::ones({1})), grad_in(at::zeros_like(x));
-  NLLLoss op;
-  op.SetReductionMode(NLLLoss::Mode::MEAN);
-  op.SetIgnoreIndex(2);
-  CHECK_OK(op.Run(handle(), out, total, in, target, weight, nullptr));
-  const auto [loss, total_weight] = at::nll_loss_forward(x, t, w, at::Reduction::Mean, 2);
-  CHECK_CLOSE(out.read(), loss.view({1}), kTolerance);
-  CHECK_CLOSE(total.read(), total_weight.view({1}), kTolerance);
-  CHECK_OK(op.RunBwd(handle(), grad_in, grad, target, weight, total, nullptr));
-  CHECK_CLOSE(grad_in.read(),
-              at::nll_loss_backward(at::ones({}), x, t, w, at::Reduction::Mean, 2, total_weight),
-              kTolerance);
-  DeviceTensor narrow(t.to(at::kInt));
-  CHECK_STATUS(op.Run(handle(), out, total, in, narrow, weight, nullptr), NOT_SUPPORTED);
-}
+// ---- dropout ---------------------------------------------------------------------------------
 
 TEST(dropout_is_a_function_of_seed_and_offset) {
   const at::Tensor x = at::randn({10000});
@@ -421,6 +398,26 @@ TEST(dropout_is_a_function_of_seed_and_offset) {
   op.SetScale(2);
   CHECK_OK(op.RunDropoutBwd(handle(), grad_in, in, mask));
   CHECK_CLOSE(grad_in.read(), x * first * 2, kTolerance);
+}
+
+TEST(dropout_reads_seed_and_offset_from_device_memory) {
+  const at::Tensor x = at::ones({1000});
+  DeviceTensor in(x), out(at::zeros_like(x)), mask(at::zeros({1000}, at::kBool));
+  DeviceTensor seed(at::full({1}, 7, at::kLong)), offset(at::full({1}, 8, at::kLong));
+  Dropout by_value;
+  by_value.SetSeed(uint64_t{7});
+  by_value.SetOffset(uint64_t{12});
+  CHECK_OK(by_value.RunDropout(handle(), out, in, mask));
+  const at::Tensor expected = mask.read();
+  Dropout by_pointer;
+  CHECK_OK(by_pointer.SetSeed(static_cast<const uint64_t*>(seed.address())));
+  CHECK_OK(by_pointer.SetOffset(static_cast<const uint64_t*>(offset.address()), 4));
+  CHECK_OK(by_pointer.RunDropout(handle(), out, in, mask));
+  CHECK(mask.read().equal(expected));
+  const uint64_t on_the_host = 7;
+  CHECK_OK(by_pointer.SetSeed(&on_the_host));
+  CHECK_STATUS(by_pointer.RunDropout(handle(), out, in, mask), EXECUTION_FAILED);
+  CHECK_STATUS(by_pointer.SetSeed(nullptr), INVALID_PARAMETER);
 }
 
 TEST(empty_operands_are_refused) {

@@ -35,7 +35,7 @@ def _cases(name: str) -> list[str]:
     """The cases as the source spells them, so that collecting does not need the binary."""
     text = (Path(__file__).parent / f"{name}.cpp").read_text()
     prefixes = {"UNARY_TEST": "unary_", "BINARY_TEST": "binary_"}
-    found = re.findall(r"^(TEST|TEST_WITH_ENV|UNARY_TEST|BINARY_TEST)\((\w+)", text, re.MULTILINE)
+    found = re.findall(r"^(TEST|TEST_WITH_ENV|UNARY_TEST|BINARY_TEST|TEST_MODES)\((\w+)", text, re.MULTILINE)
     return [prefixes.get(macro, "") + case for macro, case in found]
 
 

@@ -2,6 +2,7 @@
 #include "mudnn_base.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace musa::dnn {
 
@@ -50,7 +51,10 @@ Status Tensor::SetNdInfo(int rank, const int64_t* dims, const int64_t* strides) 
     int64_t stride = 1;
     for (int d = rank - 1; d >= 0; --d) {
       strides_[d] = stride;
-      stride *= std::max<int64_t>(dims[d], 1);
+      // Sizes that overflow fit no memory, which the call finds out: any stride will do.
+      if (__builtin_mul_overflow(stride, std::max<int64_t>(dims[d], 1), &stride)) {
+        stride = std::numeric_limits<int64_t>::max();
+      }
     }
   }
   return Status::SUCCESS;

@@ -57,6 +57,7 @@ void store_statistics_gradients(const at::Tensor& dmean, const at::Tensor& dvar,
 }  // namespace
 
 Status BatchNorm::SetMode(Mode mode) {
+  if (mode != Mode::PER_ACTIVATION && mode != Mode::PER_CHANNEL) return Status::INVALID_PARAMETER;
   mode_ = mode;
   return Status::SUCCESS;
 }

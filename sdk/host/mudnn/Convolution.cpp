@@ -76,6 +76,7 @@ std::vector<int64_t> widen(int n, const int* values) { return {values, values + 
 }  // namespace
 
 Status Convolution::FusedActivationDesc::SetMode(Mode mode) {
+  if (mode < Mode::IDENTITY || mode > Mode::SILU) return Status::INVALID_PARAMETER;
   mode_ = mode;
   return Status::SUCCESS;
 }
@@ -105,6 +106,7 @@ Status Convolution::SetGroups(int groups) {
 }
 
 Status Convolution::SetComputeMode(ComputeMode mode) {
+  if (mode != ComputeMode::SCALAR && mode != ComputeMode::TENSOR) return Status::INVALID_PARAMETER;
   compute_mode_ = mode;
   return Status::SUCCESS;
 }

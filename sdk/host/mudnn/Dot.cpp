@@ -8,6 +8,7 @@ namespace musa::dnn {
 using namespace internal;
 
 Status Dot::SetComputeMode(ComputeMode mode) {
+  if (mode != ComputeMode::SCALAR && mode != ComputeMode::TENSOR) return Status::INVALID_PARAMETER;
   compute_mode_ = mode;
   return Status::SUCCESS;
 }

@@ -21,6 +21,25 @@ void check_operands(const Tensor& a, const Tensor& b, const Tensor& mask) {
   require(contiguous(a) && contiguous(b) && contiguous(mask), "operands must be contiguous");
 }
 
+// A number that the caller gave, or one that is in device memory by the time the work runs.
+struct Word {
+  uint64_t value;
+  at::Tensor device;  // undefined unless it is there
+};
+
+// INT64 has the size; the bits are the caller's.
+at::Tensor word(const Call& c, const uint64_t* address) {
+  if (address == nullptr) return {};
+  Tensor t;
+  (void)t.SetType(Type::INT64);
+  (void)t.SetAddr(const_cast<uint64_t*>(address));
+  (void)t.SetNdInfo({1});
+  c.require_accessible("seed or offset", t);
+  return c.alias(t);
+}
+
+uint64_t read(const at::Tensor& word) { return static_cast<uint64_t>(word.item<int64_t>()); }
+
 // True with probability 1 - p: element i asks the first word of Philox subsequence i.
 at::Tensor draw(int64_t count, double p, uint64_t seed, uint64_t offset) {
   at::Tensor keep = at::empty({count}, at::kBool);
@@ -47,11 +66,26 @@ Status Dropout::SetScale(double scale) {
 
 Status Dropout::SetSeed(uint64_t seed) {
   seed_ = seed;
+  device_seed_ = nullptr;
+  return Status::SUCCESS;
+}
+
+Status Dropout::SetSeed(const uint64_t* device_seed) {
+  if (device_seed == nullptr) return Status::INVALID_PARAMETER;
+  device_seed_ = device_seed;
   return Status::SUCCESS;
 }
 
 Status Dropout::SetOffset(uint64_t offset) {
   offset_ = offset;
+  device_offset_ = nullptr;
+  return Status::SUCCESS;
+}
+
+Status Dropout::SetOffset(const uint64_t* device_offset, uint64_t added) {
+  if (device_offset == nullptr) return Status::INVALID_PARAMETER;
+  device_offset_ = device_offset;
+  offset_ = added;
   return Status::SUCCESS;
 }
 
@@ -62,9 +96,12 @@ Status Dropout::RunDropout(Handle& h, Tensor& out, const Tensor& in, Tensor& mas
       .out("mask", mask)
       .run([&](Call& c) -> Work {
         check_operands(out, in, mask);
-        return [o = c.alias(out), i = c.alias(in), m = c.alias(mask), p = p_, seed = seed_,
-                offset = offset_] {
-          m.copy_(draw(m.numel(), p, seed, offset).view(m.sizes()));
+        const Word seed{seed_, word(c, device_seed_)}, offset{offset_, word(c, device_offset_)};
+        return [o = c.alias(out), i = c.alias(in), m = c.alias(mask), p = p_, seed, offset] {
+          // A device seed replaces the value, a device offset is added to it.
+          const uint64_t from = seed.device.defined() ? read(seed.device) : seed.value;
+          const uint64_t at = offset.value + (offset.device.defined() ? read(offset.device) : 0);
+          m.copy_(draw(m.numel(), p, from, at).view(m.sizes()));
           o.copy_(i * m * (1 / (1 - p)));
         };
       });

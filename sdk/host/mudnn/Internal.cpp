@@ -8,6 +8,7 @@
 #include <c10/util/Exception.h>
 
 #include <array>
+#include <limits>
 #include <new>
 #include <optional>
 #include <stdexcept>
@@ -72,17 +73,22 @@ Status status_of_current_exception(std::string& reason) {
 
 // ---- reading a Tensor ------------------------------------------------------------------------
 
+// Descriptors hold any numbers: what overflows counts as more than any memory has.
 int64_t numel(const Tensor& t) {
   int64_t n = rank(t) == 0 ? 0 : 1;
-  for (int64_t d : dims(t)) n *= d;
-  return n;
+  bool overflows = false;
+  for (int64_t d : dims(t)) {
+    if (d == 0) return 0;
+    overflows = __builtin_mul_overflow(n, d, &n) || overflows;
+  }
+  return overflows ? std::numeric_limits<int64_t>::max() : n;
 }
 
 bool contiguous(const Tensor& t) {
   int64_t expected = 1;
   for (int64_t d = rank(t) - 1; d >= 0; --d) {
     if (dims(t)[d] != 1 && strides(t)[d] != expected) return false;
-    expected *= dims(t)[d];
+    if (__builtin_mul_overflow(expected, dims(t)[d], &expected)) return false;
   }
   return true;
 }
@@ -149,9 +155,17 @@ at::ScalarType scalar_type(Type type) {
 
 size_t extent_bytes(const Tensor& t) {
   if (numel(t) == 0) return 0;
-  int64_t last = 0;
-  for (int64_t d = 0; d < rank(t); ++d) last += (dims(t)[d] - 1) * strides(t)[d];
-  return static_cast<size_t>(last + 1) * c10::elementSize(scalar_type(type(t)));
+  const auto size = static_cast<int64_t>(c10::elementSize(scalar_type(type(t))));
+  int64_t bytes = size;
+  for (int64_t d = 0; d < rank(t); ++d) {
+    int64_t reach = 0;
+    if (__builtin_mul_overflow(dims(t)[d] - 1, strides(t)[d], &reach) ||
+        __builtin_mul_overflow(reach, size, &reach) ||
+        __builtin_add_overflow(bytes, reach, &bytes)) {
+      return std::numeric_limits<size_t>::max();
+    }
+  }
+  return static_cast<size_t>(bytes);
 }
 
 // ---- refusing --------------------------------------------------------------------------------
@@ -238,11 +252,14 @@ void Call::check_memory() const {
         }
       }
     }
-    if (!host::device_accessible(address(t), extent_bytes(t), handle_.GetDevice())) {
-      refuse(Status::EXECUTION_FAILED, std::string("illegal address: operand '") + operand.name +
-                                           "' is not (entirely) memory that the device can reach");
-    }
+    require_accessible(operand.name, t);
   }
+}
+
+void Call::require_accessible(const char* name, const Tensor& t) const {
+  if (host::device_accessible(address(t), extent_bytes(t), handle_.GetDevice())) return;
+  refuse(Status::EXECUTION_FAILED, std::string("illegal address: operand '") + name +
+                                       "' is not (entirely) memory that the device can reach");
 }
 
 Status Call::run_impl(c10::function_ref<Work(Call&)> prepare, bool synchronize) {

@@ -178,6 +178,9 @@ class Call {
   // Broadcast to `dims`; refuses with INVALID_PARAMETER where it does not fit.
   at::Tensor alias_expanded(const Tensor& t, at::IntArrayRef dims) const;
   at::Device device() const;  // where ATen computes
+  // Refuses memory that a kernel on the handle's device may not touch. run() has asked this about
+  // every operand; it is for memory that is named by another parameter.
+  void require_accessible(const char* name, const Tensor& t) const;
   Handle& handle() const { return handle_; }
   Class cls() const { return cls_; }
   const char* entry() const { return entry_; }

@@ -7,23 +7,13 @@
 
 #include <tuple>
 
+#include "NormAxes.h"
+
 namespace musa::dnn {
 
 using namespace internal;
 
 namespace {
-
-// The sizes that are normalized over; the axes must be the trailing ones, in order.
-std::vector<int64_t> normalized_sizes(const std::vector<int>& axes, const Tensor& in) {
-  require(!axes.empty() && static_cast<int64_t>(axes.size()) <= rank(in), "SetAxis comes first");
-  std::vector<int64_t> sizes;
-  for (size_t i = 0; i < axes.size(); ++i) {
-    require(axes[i] == rank(in) - static_cast<int64_t>(axes.size() - i),
-            "axes must be the trailing dimensions");
-    sizes.push_back(dims(in)[axes[i]]);
-  }
-  return sizes;
-}
 
 void check_values(const Tensor& a, const Tensor& b) {
   require(is_floating(type(a)), "type", Status::NOT_SUPPORTED);
@@ -66,6 +56,7 @@ Status LayerNorm::SetEpsilon(double epsilon) {
 }
 
 Status LayerNorm::SetVarMode(VarMode mode) {
+  if (mode != VarMode::WELFORD && mode != VarMode::DIRECT) return Status::INVALID_PARAMETER;
   var_mode_ = mode;
   return Status::SUCCESS;
 }

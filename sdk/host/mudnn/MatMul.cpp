@@ -82,6 +82,7 @@ Status MatMulLtParam::SetAmaxD(const Tensor& amax) {
 namespace detail {
 
 Status GemmBase::SetComputeMode(ComputeMode mode) {
+  if (mode != ComputeMode::SCALAR && mode != ComputeMode::TENSOR) return Status::INVALID_PARAMETER;
   compute_mode_ = mode;
   return Status::SUCCESS;
 }
@@ -190,6 +191,17 @@ Status MatMul::RunLt(Handle& h, Tensor& out, const Tensor& l, const Tensor& r, c
 Status BatchMatMul::Run(Handle& h, Tensor& out, const Tensor& l, const Tensor& r,
                         const MemoryMaintainer&) const {
   return RunGemm(h, "BatchMatMul::Run", 3, out, l, r, out, {}, nullptr);
+}
+
+Status BatchMatMul::RunWithBiasAdd(Handle& h, Tensor& out, const Tensor& l, const Tensor& r,
+                                   const Tensor& bias, const MemoryMaintainer&) const {
+  return RunGemm(h, "BatchMatMul::RunWithBiasAdd", 3, out, l, r, out, bias, nullptr);
+}
+
+Status BatchMatMul::RunWithBiasAdd(Handle& h, Tensor& out, const Tensor& l, const Tensor& r,
+                                   const Tensor& c, const Tensor& bias,
+                                   const MemoryMaintainer&) const {
+  return RunGemm(h, "BatchMatMul::RunWithBiasAdd", 3, out, l, r, c, bias, nullptr);
 }
 
 Status BatchMatMul::RunLt(Handle& h, Tensor& out, const Tensor& l, const Tensor& r, const Tensor& c,

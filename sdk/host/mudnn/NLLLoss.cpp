@@ -1,5 +1,5 @@
 #include "Internal.h"
-#include "mudnn_nn.h"
+#include "mudnn_loss.h"
 
 #include <ATen/ops/nll_loss2d_backward.h>
 #include <ATen/ops/nll_loss2d_forward.h>

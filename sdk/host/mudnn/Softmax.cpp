@@ -49,6 +49,9 @@ Status Softmax::SetDim(int dim) {
 }
 
 Status Softmax::SetAlgorithm(Algorithm algorithm) {
+  if (algorithm != Algorithm::FAST && algorithm != Algorithm::ACCURATE) {
+    return Status::INVALID_PARAMETER;
+  }
   algorithm_ = algorithm;
   return Status::SUCCESS;
 }

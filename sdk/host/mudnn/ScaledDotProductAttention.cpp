@@ -1,0 +1,299 @@
+#include "Internal.h"
+#include "mudnn_transformer.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/PhiloxRNGEngine.h>
+#include <ATen/ops/empty.h>
+
+#include <atomic>
+#include <initializer_list>
+
+#include "Attention.h"
+#include "AttentionChecks.h"
+
+namespace musa::dnn {
+
+using namespace internal;
+
+namespace {
+
+using Op = ScaledDotProductAttention;
+
+void check_batch(const AttentionParameters& p, const Tensor& out, const Tensor& q, const Tensor& k,
+                 const Tensor& v) {
+  require(rank(q) == 4 && rank(k) == 4 && rank(v) == 4 && rank(out) == 4, "operands have rank 4");
+  check_types(out, q, k, v);
+  check_heads(p, out, q, k, v, 1);
+  require(dims(k)[0] == dims(q)[0] && dims(v)[0] == dims(q)[0] && dims(out)[0] == dims(q)[0],
+          "operands must have one batch size");
+  require(dims(v)[2] == dims(k)[2], "k and v have one length");
+  require(dims(out)[2] == dims(q)[2], "out must have q's length");
+}
+
+// The mask as (N or 1, H or 1, L or 1, S); undefined where it is absent.
+at::Tensor mask_alias(const Call& c, const AttentionParameters& p, const Tensor& mask,
+                      const Tensor& q, const Tensor& k) {
+  if (absent(mask)) return {};
+  require(type(mask) == Type::BOOL || type(mask) == type(q), "a mask is BOOL or has q's type");
+  require(contiguous(mask), "the mask must be contiguous");
+  const int64_t n = dims(q)[0], l = dims(q)[2], s = dims(k)[2];
+  if (p.padding_mask()) {
+    require(dims(mask).equals({n, s}), "a padding mask is (N, S)");
+    return c.alias(mask).unsqueeze(1).unsqueeze(1);
+  }
+  return c.alias_expanded(mask, {n, dims(q)[1], l, s});
+}
+
+// Where the operand stands for dropout; undefined where nothing is dropped.
+at::Tensor kept_alias(const Call& c, bool drops, const Tensor& kept, const Tensor& q,
+                      const Tensor& k) {
+  if (!drops) return {};
+  require(!absent(kept), "dropout needs dropout_mask");
+  require(type(kept) == Type::BOOL && contiguous(kept) &&
+              dims(kept).equals({dims(q)[0], dims(q)[1], dims(q)[2], dims(k)[2]}),
+          "dropout_mask is BOOL, (N, H, L, S)");
+  return c.alias(kept);
+}
+
+Attention attention(const Call& c, const AttentionParameters& p, const Tensor& q, const Tensor& k,
+                    const Tensor& v, const at::Tensor& kept) {
+  return {.q = c.alias(q),
+          .k = c.alias(k),
+          .v = c.alias(v),
+          .bias = {},
+          .kept = kept,
+          .scale = p.scale(dims(q)[rank(q) - 1]),
+          .dropout_p = p.dropout_p()};
+}
+
+// Masks are read when the work's turn comes.
+Attention with_mask(Attention a, const at::Tensor& mask, bool causal) {
+  if (mask.defined()) a.bias = mask_bias(mask);
+  if (causal) {
+    const at::Tensor hidden = causal_bias(a.q.size(2), a.k.size(2), a.q.options());
+    a.bias = a.bias.defined() ? a.bias + hidden : hidden;
+  }
+  return a;
+}
+
+// Every dropping call has numbers of its own: the library keeps its own state.
+void draw(const at::Tensor& kept, double p) {
+  static std::atomic<uint64_t> calls{0};
+  const uint64_t seed = calls.fetch_add(1);
+  at::Tensor host = at::empty({kept.numel()}, at::kBool);
+  bool* data = host.mutable_data_ptr<bool>();
+  for (int64_t i = 0; i < host.numel(); ++i) {
+    at::Philox4_32 engine(seed, /*subsequence=*/i);
+    data[i] = engine() * 0x1p-32 >= p;
+  }
+  kept.copy_(host.view(kept.sizes()));
+}
+
+void check_flash(const Op& op, const Tensor& q, const Tensor& k, const Tensor& v,
+                 const Tensor& out) {
+  for (const Tensor* t : {&q, &k, &v, &out}) {
+    require(dense_rows(*t), "the last dimension must be dense");
+  }
+  require(!AttentionParameters{op}.causal() || dims(q)[2] == dims(k)[2],
+          "Causal with lengths that differ: give a mask", Status::NOT_SUPPORTED);
+}
+
+}  // namespace
+
+Status Op::SetComputeMode(ComputeMode mode) {
+  if (mode != ComputeMode::SCALAR && mode != ComputeMode::TENSOR) return Status::INVALID_PARAMETER;
+  compute_mode_ = mode;
+  return Status::SUCCESS;
+}
+
+#define POSITIVE_SETTER(name, member)                \
+  Status Op::name(int value) {                       \
+    if (value < 1) return Status::INVALID_PARAMETER; \
+    member = value;                                  \
+    return Status::SUCCESS;                          \
+  }
+POSITIVE_SETTER(SetEmbedDim, embed_dim_)
+POSITIVE_SETTER(SetHeadsNum, heads_)
+POSITIVE_SETTER(SetBatchSize, batch_size_)
+POSITIVE_SETTER(SetMaxSeqlenQ, max_seqlen_q_)
+POSITIVE_SETTER(SetMaxSeqlenK, max_seqlen_k_)
+#undef POSITIVE_SETTER
+
+Status Op::SetMaskMode(bool is_padding_mask) {
+  padding_mask_ = is_padding_mask;
+  return Status::SUCCESS;
+}
+
+Status Op::SetCausal(bool causal) {
+  causal_ = causal;
+  return Status::SUCCESS;
+}
+
+Status Op::SetDropoutP(double p) {
+  if (!(p >= 0 && p < 1)) return Status::INVALID_PARAMETER;
+  dropout_p_ = p;
+  return Status::SUCCESS;
+}
+
+Status Op::SetScale(double scale) {
+  scale_ = scale;
+  return Status::SUCCESS;
+}
+
+Status Op::SetTraining(bool training) {
+  training_ = training;
+  return Status::SUCCESS;
+}
+
+Status Op::RunMath(Handle& h, Tensor& out, Tensor& attn_weights, const Tensor& q, const Tensor& k,
+                   const Tensor& v, const Tensor& mask_or_empty, Tensor& dropout_mask,
+                   const MemoryMaintainer&) const {
+  const Tensor &mask = given(mask_or_empty), &dropped = given(dropout_mask);
+  return Call(h, Class::SDPA, "ScaledDotProductAttention::RunMath", "MATH")
+      .out("out", out)
+      .out("attn_weights", attn_weights)
+      .in("q", q)
+      .in("k", k)
+      .in("v", v)
+      .optional_in("mask", mask)
+      .optional_out("dropout_mask", dropped)
+      .run([&](Call& c) -> Work {
+        const AttentionParameters p{*this};
+        check_batch(p, out, q, k, v);
+        for (const Tensor* t :
+             std::initializer_list<const Tensor*>{&out, &q, &k, &v, &attn_weights}) {
+          require(contiguous(*t), "operands must be contiguous");
+        }
+        require(type(attn_weights) == type(q) &&
+                    dims(attn_weights).equals({dims(q)[0], dims(q)[1], dims(q)[2], dims(k)[2]}),
+                "attn_weights is (N, H, L, S)");
+        const at::Tensor kept = kept_alias(c, p.drops(), dropped, q, k);
+        return [a = attention(c, p, q, k, v, kept), m = mask_alias(c, p, mask, q, k),
+                o = c.alias(out), w = c.alias(attn_weights)] {
+          if (a.kept.defined()) draw(a.kept, a.dropout_p);
+          const Attention masked = with_mask(a, m, /*causal=*/false);
+          const at::Tensor weights = std::get<0>(attention_weights(masked));
+          o.copy_(attend(masked, weights));
+          w.copy_(weights);
+        };
+      });
+}
+
+Status Op::RunMathBwd(Handle& h, Tensor& grad_q, Tensor& grad_k, Tensor& grad_v,
+                      Tensor& grad_attn_weights, const Tensor& grad_out, const Tensor& q,
+                      const Tensor& k, const Tensor& v, const Tensor& attn_weights,
+                      const Tensor& dropout_mask, const MemoryMaintainer&) const {
+  const Tensor& dropped = given(dropout_mask);
+  return Call(h, Class::SDPA, "ScaledDotProductAttention::RunMathBwd", "MATH")
+      .out("grad_q", grad_q)
+      .out("grad_k", grad_k)
+      .out("grad_v", grad_v)
+      .out("grad_attn_weights", grad_attn_weights)
+      .in("grad_out", grad_out)
+      .in("q", q)
+      .in("k", k)
+      .in("v", v)
+      .in("attn_weights", attn_weights)
+      .optional_in("dropout_mask", dropped)
+      .run([&](Call& c) -> Work {
+        const AttentionParameters p{*this};
+        check_batch(p, grad_out, q, k, v);
+        check_like(grad_q, q);
+        check_like(grad_k, k);
+        check_like(grad_v, v);
+        check_like(grad_attn_weights, attn_weights);
+        require(type(attn_weights) == type(q) &&
+                    dims(attn_weights).equals({dims(q)[0], dims(q)[1], dims(q)[2], dims(k)[2]}),
+                "attn_weights is (N, H, L, S)");
+        for (const Tensor* t :
+             std::initializer_list<const Tensor*>{&grad_q, &grad_k, &grad_v, &grad_attn_weights,
+                                                  &grad_out, &q, &k, &v, &attn_weights}) {
+          require(contiguous(*t), "operands must be contiguous");
+        }
+        const at::Tensor kept = kept_alias(c, p.drops(), dropped, q, k);
+        return [a = attention(c, p, q, k, v, kept), w = c.alias(attn_weights),
+                go = c.alias(grad_out), gq = c.alias(grad_q), gk = c.alias(grad_k),
+                gv = c.alias(grad_v), gw = c.alias(grad_attn_weights)] {
+          const AttentionGradients grads = attention_backward(a, w, go);
+          gq.copy_(grads.q);
+          gk.copy_(grads.k);
+          gv.copy_(grads.v);
+          gw.copy_(grads.weights);
+        };
+      });
+}
+
+Status Op::RunFlash(Handle& h, Tensor& out, Tensor& lse, const Tensor& q, const Tensor& k,
+                    const Tensor& v, const Tensor& mask_or_empty, Tensor& dropout_mask,
+                    const MemoryMaintainer&) const {
+  const Tensor &mask = given(mask_or_empty), &dropped = given(dropout_mask);
+  return Call(h, Class::SDPA, "ScaledDotProductAttention::RunFlash", "FLASH")
+      .out("out", out)
+      .out("lse", lse)
+      .in("q", q)
+      .in("k", k)
+      .in("v", v)
+      .optional_in("mask", mask)
+      .optional_out("dropout_mask", dropped)
+      .run([&](Call& c) -> Work {
+        const AttentionParameters p{*this};
+        check_batch(p, out, q, k, v);
+        check_flash(*this, q, k, v, out);
+        require(
+            type(lse) == Type::FLOAT && contiguous(lse) && dims(lse).equals(dims(q).slice(0, 3)),
+            "lse is FLOAT, (N, H, L)");
+        const at::Tensor kept = kept_alias(c, p.drops(), dropped, q, k);
+        return [a = attention(c, p, q, k, v, kept), m = mask_alias(c, p, mask, q, k),
+                o = c.alias(out), l = c.alias(lse), causal = causal_] {
+          if (a.kept.defined()) draw(a.kept, a.dropout_p);
+          const Attention masked = with_mask(a, m, causal);
+          const auto [weights, denominators] = attention_weights(masked);
+          o.copy_(attend(masked, weights));
+          l.copy_(denominators);
+        };
+      });
+}
+
+Status Op::RunFlashBwd(Handle& h, Tensor& grad_q, Tensor& grad_k, Tensor& grad_v,
+                       const Tensor& grad_out, const Tensor& q, const Tensor& k, const Tensor& v,
+                       const Tensor& mask_or_empty, const Tensor& out, const Tensor& lse,
+                       const Tensor& dropout_mask, const MemoryMaintainer&) const {
+  const Tensor &mask = given(mask_or_empty), &dropped = given(dropout_mask);
+  return Call(h, Class::SDPA, "ScaledDotProductAttention::RunFlashBwd", "FLASH")
+      .out("grad_q", grad_q)
+      .out("grad_k", grad_k)
+      .out("grad_v", grad_v)
+      .in("grad_out", grad_out)
+      .in("q", q)
+      .in("k", k)
+      .in("v", v)
+      .optional_in("mask", mask)
+      .in("out", out)
+      .in("lse", lse)
+      .optional_in("dropout_mask", dropped)
+      .run([&](Call& c) -> Work {
+        const AttentionParameters p{*this};
+        check_batch(p, out, q, k, v);
+        check_flash(*this, q, k, v, out);
+        check_like(grad_q, q);
+        check_like(grad_k, k);
+        check_like(grad_v, v);
+        check_like(grad_out, out);
+        require(
+            type(lse) == Type::FLOAT && contiguous(lse) && dims(lse).equals(dims(q).slice(0, 3)),
+            "lse is FLOAT, (N, H, L)");
+        const at::Tensor kept = kept_alias(c, p.drops(), dropped, q, k);
+        return [a = attention(c, p, q, k, v, kept), m = mask_alias(c, p, mask, q, k),
+                go = c.alias(grad_out), l = c.alias(lse), gq = c.alias(grad_q),
+                gk = c.alias(grad_k), gv = c.alias(grad_v), causal = causal_] {
+          const Attention masked = with_mask(a, m, causal);
+          const AttentionGradients grads =
+              attention_backward(masked, attention_weights_from(masked, l), go);
+          gq.copy_(grads.q);
+          gk.copy_(grads.k);
+          gv.copy_(grads.v);
+        };
+      });
+}
+
+}  // namespace musa::dnn
