@@ -54,37 +54,35 @@ constexpr Status kStatuses[] = {Status::SUCCESS,         Status::INVALID_PARAMET
 
 // ---- modes -----------------------------------------------------------------------------------
 
-#define UNARY(_)                                                                                   \
-  _(ABS)                                                                                           \
-  _(ACOS)                                                                                          \
-  _(ADD) _(ATAN) _(CAST) _(CEIL) _(CLIP) _(COS) _(ELU) _(EQ) _(ERF) _(EXP) _(FLOOR) _(FLOORDIV)    \
-      _(FLOORDIV_BY_ALPHA) _(FLOORMOD) _(GE) _(GELU) _(GELU_TANH) _(GT) _(HARDSIGMOID)             \
-          _(HARDSWISH) _(IDENTITY) _(IS_INF) _(IS_NAN) _(LE) _(LEAKY_RELU) _(LOG) _(LOG10)         \
-              _(LOG1P) _(LOG2) _(LT) _(MISH) _(MUL) _(NE) _(POW) _(RECIPROCAL) _(RELU) _(RELU6)    \
-                  _(ROUND) _(RSQRT) _(SIGMOID) _(SIGN) _(SILU) _(SIN) _(SOFTPLUS) _(SQRT) _(SUB)   \
-                      _(SUB_BY_ALPHA) _(TAN) _(TANH) _(TRUEDIV) _(TRUEDIV_BY_ALPHA) _(TRUNCATEDIV) \
-                          _(TRUNCATEDIV_BY_ALPHA) _(TRUNCATEMOD)
-#define BINARY(_)                                                                             \
-  _(ADD)                                                                                      \
-  _(ADD_ALPHA)                                                                                \
-  _(SUB) _(SUB_ALPHA) _(MUL) _(TRUEDIV) _(FLOORDIV) _(TRUNCATEDIV) _(FLOORMOD) _(TRUNCATEMOD) \
-      _(POW) _(MAX) _(MIN) _(EQ) _(NE) _(LT) _(LE) _(GT) _(GE) _(LOGICAL_AND) _(LOGICAL_OR)   \
-          _(LOGICAL_XOR) _(SIGMOID_BW) _(SILU_BW) _(TANH_BW) _(THRESHOLD_BW) _(GELU_NONE_BW)  \
-              _(GELU_TANH_BW) _(LEAKY_RELU_BW)
+// clang-format off
+#define UNARY(_)                                                                             \
+  _(ABS) _(ACOS) _(ADD) _(ATAN) _(CAST) _(CEIL) _(CLIP) _(COS) _(ELU) _(EQ) _(ERF) _(EXP)    \
+  _(FLOOR) _(FLOORDIV) _(FLOORDIV_BY_ALPHA) _(FLOORMOD) _(GE) _(GELU) _(GELU_TANH) _(GT)     \
+  _(HARDSIGMOID) _(HARDSWISH) _(IDENTITY) _(IS_INF) _(IS_NAN) _(LE) _(LEAKY_RELU) _(LOG)     \
+  _(LOG10) _(LOG1P) _(LOG2) _(LT) _(MISH) _(MUL) _(NE) _(POW) _(RECIPROCAL) _(RELU) _(RELU6) \
+  _(ROUND) _(RSQRT) _(SIGMOID) _(SIGN) _(SILU) _(SIN) _(SOFTPLUS) _(SQRT) _(SUB)             \
+  _(SUB_BY_ALPHA) _(TAN) _(TANH) _(TRUEDIV) _(TRUEDIV_BY_ALPHA) _(TRUNCATEDIV)               \
+  _(TRUNCATEDIV_BY_ALPHA) _(TRUNCATEMOD)
+#define BINARY(_)                                                                            \
+  _(ADD) _(ADD_ALPHA) _(SUB) _(SUB_ALPHA) _(MUL) _(TRUEDIV) _(FLOORDIV) _(TRUNCATEDIV)       \
+  _(FLOORMOD) _(TRUNCATEMOD) _(POW) _(MAX) _(MIN) _(EQ) _(NE) _(LT) _(LE) _(GT) _(GE)        \
+  _(LOGICAL_AND) _(LOGICAL_OR) _(LOGICAL_XOR) _(SIGMOID_BW) _(SILU_BW) _(TANH_BW)            \
+  _(THRESHOLD_BW) _(GELU_NONE_BW) _(GELU_TANH_BW) _(LEAKY_RELU_BW)
 #define TERNARY(_) _(ADDCMUL) _(ADDCMUL_ALPHA) _(ADDCDIV) _(ADDCDIV_ALPHA) _(CLAMP) _(SELECT)
 #define REDUCE(_) \
   _(ADD) _(MEAN) _(MAX) _(MIN) _(PROD) _(AND) _(OR) _(NORM) _(VARIANCE) _(STD) _(MUL)
 #define CUM(_) _(ADD) _(MUL)
 #define SOFTMAX(_) _(SOFTMAX) _(LOGSOFTMAX) _(LOGSUMEXP)
-#define POOLING(_) \
-  _(MAXPOOL)       \
-  _(AVGPOOL_COUNT_PAD) _(AVGPOOL_COUNT_WITHOUT_PAD) _(ADAPTIVE_AVGPOOL) _(ADAPTIVE_MAXPOOL)
+#define POOLING(_)                                                                           \
+  _(MAXPOOL) _(AVGPOOL_COUNT_PAD) _(AVGPOOL_COUNT_WITHOUT_PAD) _(ADAPTIVE_AVGPOOL)           \
+  _(ADAPTIVE_MAXPOOL)
 #define INTERPOLATE(_) _(NEAREST) _(NEAREST_EXACT) _(LINEAR) _(BICUBIC)
 #define PAD(_) _(CONSTANT) _(REFLECT) _(REPLICATE)
 #define GATHER(_) _(GATHER) _(GATHER_ELEMENTS)
 #define SCATTER(_) _(UPDATE_ONLY) _(ADD)
 #define LOSS(_) _(NONE) _(MEAN) _(SUM)
 #define ACTIVATION(_) _(IDENTITY) _(RELU) _(SILU)
+// clang-format on
 
 template <class Op, class Mode>
 void accepts(Op op, const std::vector<Mode>& modes, Status (Op::*set)(Mode)) {
