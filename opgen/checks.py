@@ -13,8 +13,8 @@ from opgen.backend import Backend
 from opgen.classify import Kind, Registration
 from opgen.cpp import canonical_signature
 from opgen.diagnostics import Diagnostics, Location, nearest
+from opgen.difference import default_argument, marked, signature_difference
 from opgen.difference import shown as both
-from opgen.difference import signature_difference
 from opgen.emit import compat
 from opgen.stubs import legacy_stubs
 
@@ -115,6 +115,14 @@ def _check_definition(
             f"{what} '{name}' has not the signature that '{op}' requires{reason}",
             both(nearest_one.text, shown, difference),
         )
+    for d in matching:
+        default = default_argument(d.text)
+        if default is not None:
+            diagnostics.error(
+                Location(d.path, d.line, d.column),
+                f"{what} '{name}' has a default argument",
+                "\n".join([*marked("", d.text, default), "leave it out: defaults are in the operator's schema"]),
+            )
     for again in matching[1:]:
         diagnostics.error(
             Location(again.path, again.line, again.column),

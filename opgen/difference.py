@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from opgen.cpp import canonical_parameter, canonical_type, top_level_spans
 
-__all__ = ["Difference", "Span", "marked", "shown", "signature_difference", "text_difference"]
+__all__ = ["Difference", "Span", "default_argument", "marked", "shown", "signature_difference", "text_difference"]
 
 # Hints are indented by four.
 _WIDTH = 76
@@ -102,6 +102,15 @@ def signature_difference(written: str, required: str, *, returns: bool = True) -
     if types[0] == types[1]:
         return None
     return Difference(f"it returns '{types[0]}', not '{types[1]}'", mine, other)
+
+
+def default_argument(declaration: str) -> Span | None:
+    """The first parameter of a C++ declarator that has a default argument."""
+    parameters = _parameters(declaration)
+    for start, end in parameters[1] if parameters is not None else ():
+        if len(top_level_spans(declaration, start, end, "=")) > 1:
+            return start, end
+    return None
 
 
 def _parameter_difference(

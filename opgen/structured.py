@@ -53,6 +53,8 @@ def plan_group(context: Context, group: NativeFunctionsGroup) -> GroupPlan | Non
         return None
     for spec, function in listed:
         _check_keys(context, spec, function, group)
+    if not out_spec.valid:  # nothing can be said about a kernel that may have been misspelt
+        return None
     kernel = out_spec.dispatch.get(key)
     if kernel == context.backend.fallback_kernel:
         return GroupPlan(None, None, kernel, "its out overload goes through the CPU")

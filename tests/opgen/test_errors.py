@@ -389,6 +389,22 @@ def test_plain_kernel_with_another_type(written, tmp_path):
     assert under_carets(lines, marks[0]) == RETURN_TYPES[written]
 
 
+def test_kernel_with_a_default_argument(tmp_path):
+    source = """\
+        namespace at::musa {
+        TORCH_IMPL_FUNC(MusaTril)(const Tensor& self, int64_t k = f(1, 2), const Tensor& result) {}
+        }
+        """
+    text = "- func: tril.out\n  dispatch: {PrivateUse1: MusaTril}"
+    assert messages(checked(text, index(tmp_path, {"mudnn/T.cpp": source}))) == (
+        "kernels/mudnn/T.cpp:2:1: error: kernel 'MusaTril' has a default argument\n"
+        "    TORCH_IMPL_FUNC(MusaTril)(const Tensor& self, int64_t k = f(1, 2),\n"
+        "                                                  ^^^^^^^^^^^^^^^^^^^\n"
+        "    const Tensor& result)\n"
+        "    leave it out: defaults are in the operator's schema"
+    )
+
+
 def test_of_several_overloads_the_nearest_is_shown(tmp_path):
     source = """\
         namespace at::musa {
