@@ -37,6 +37,7 @@ def check_sources(
         elif r.declared_by_us:
             required = compat.native_declaration(r.function, r.kernel)
             plain.setdefault((r.kernel, required), r)
+    _check_stubs_once(kernels, diagnostics)
     for r in groups.values():
         if r.kind is Kind.LEGACY:
             _check_stubs(r, kernels, backend, diagnostics)
@@ -45,6 +46,17 @@ def check_sources(
     for (kernel, required), r in plain.items():
         where = r.spec.at(f"dispatch.{r.dispatch_key}")
         _check_definition(r.op, kernel, required, "", kernels.functions, where, backend, diagnostics)
+
+
+def _check_stubs_once(kernels: KernelIndex, diagnostics: Diagnostics) -> None:
+    """The compiler and the linker accept two kernels on one stub; which one runs is then the order of loading."""
+    for stub, (first, *others) in kernels.stubs.items():
+        for again in others:
+            diagnostics.error(
+                Location(again.path, again.line, again.column),
+                f"DispatchStub '{stub}' has two kernels",
+                f"the other one is registered at {first.path}:{first.line}",
+            )
 
 
 def _check_stubs(r: Registration, kernels: KernelIndex, backend: Backend, diagnostics: Diagnostics) -> None:

@@ -425,6 +425,15 @@ def test_kernel_defined_twice(tmp_path):
     assert "the other definition is at kernels/mudnn/A.cpp:1" in said
 
 
+def test_stub_with_two_kernels(tmp_path):
+    one = "namespace at::native {\nREGISTER_DISPATCH(lerp_kernel_scalar_weight, &f)\n}\n"
+    kernels = index(tmp_path, {"ported/A.cu": one, "ported/B.cu": one.replace("&f", "&g")})
+    assert messages(checked("- func: lerp.Scalar_out", kernels)) == (
+        "kernels/ported/B.cu:2:1: error: DispatchStub 'lerp_kernel_scalar_weight' has two kernels\n"
+        "    the other one is registered at kernels/ported/A.cu:2"
+    )
+
+
 MANUAL = {
     "mudnn/Add.cpp": """\
         #include <mudnn.h>
