@@ -130,7 +130,7 @@ def analyse(sources: Sources, diagnostics: Diagnostics, *, need_sources: bool = 
     exports = load_exports(sources.install)
     registrations = classify(specs, upstream, kernels, sources.backend, diagnostics, exports)
     missing = Diagnostics()
-    if need_sources:
+    if need_sources and specs:
         check_sources(registrations, kernels, sources.backend, missing)
         for item in missing:
             (diagnostics.warning if draft else diagnostics.error)(item.location, item.message, item.hint)
