@@ -11,6 +11,8 @@ TORCH_IMPL_FUNC(MusaCumprod)
 
 bool IsNan(const Tensor& self) { return self; }
 Tensor Relu(const Tensor& self = {}) { return self; }
-Tensor& AddOut(const Tensor& self, const Tensor& other, const Scalar& alpha, Tensor& out) { return out; }
+Tensor& AddOut(const Tensor& self, const Tensor& other, const Scalar& alpha, Tensor& out) {
+  return out;
+}
 
-} // namespace at::musa
+}  // namespace at::musa

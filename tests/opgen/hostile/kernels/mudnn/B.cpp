@@ -1,3 +1,3 @@
 namespace at::musa {
 Tensor Relu(const Tensor& self) { return self; }
-} // namespace at::musa
+}  // namespace at::musa
