@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,9 +32,9 @@ class Block:
     line: int
 
 
-def blocks() -> list[Block]:
+def blocks(document: Path = GUIDE) -> list[Block]:
     found = []
-    source = GUIDE.read_text(encoding="utf-8")
+    source = document.read_text(encoding="utf-8")
     for match in re.finditer(r"^```(\w+)\n(.*?)^```$", source, re.DOTALL | re.MULTILINE):
         language, text = match[1], match[2]
         quoted = re.match(r"(?://|#) ((?:yaml|kernels)/\S+)\n", text)
@@ -85,6 +88,34 @@ def test_the_other_entries_and_kernels_fit_together(tmp_path: Path) -> None:
         ("musa::scaled_relu", Kind.UNSTRUCTURED, "new"),
         ("add.Tensor", Kind.UNSTRUCTURED, "own"),
     } <= kinds
+
+
+ERRORS = ROOT / "docs" / "errors.md"
+
+
+def errors_in(folder: Path, kernels: dict[str, str], operators: str, *options: str) -> str:
+    """What `opgen check` prints about a project of these files."""
+    (folder / "yaml").mkdir()
+    (folder / "yaml" / "musa_functions.yaml").write_text(operators)
+    for name, text in kernels.items():
+        (folder / "kernels" / "mudnn").mkdir(parents=True)
+        (folder / "kernels" / "mudnn" / name).write_text(text)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OPGEN_DIAGNOSTICS": "text"}
+    command = [sys.executable, "-m", "opgen.cli", "check", *options]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    return (done.stdout + done.stderr).replace(find_torch().version, "2.13.0+cpu")
+
+
+def test_the_errors_shown_are_the_ones_that_are_printed(tmp_path: Path) -> None:
+    found = {b.language: b for b in reversed(blocks(ERRORS))}
+    shown = errors_in(tmp_path, {"Nonzero.cpp": found["cpp"].text}, found["yaml"].text)
+    assert shown == found["text"].text
+
+
+def test_the_json_shown_is_the_one_that_is_printed(tmp_path: Path) -> None:
+    (block,) = (b for b in blocks(ERRORS) if b.language == "json")
+    assert errors_in(tmp_path, {"None.cpp": ""}, "- func: trill\n", "--format", "json") == block.text
 
 
 def test_links_lead_somewhere() -> None:
