@@ -6,13 +6,13 @@ DispatchStub without a kernel not before the first call.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from opgen.backend import Backend
 from opgen.classify import Kind, Registration
 from opgen.cpp import canonical_signature
-from opgen.diagnostics import Diagnostics, Location, nearest
+from opgen.diagnostics import Diagnostics, Location, did_you_mean, nearest
 from opgen.difference import default_argument, marked, signature_difference
 from opgen.difference import shown as both
 from opgen.emit import compat
@@ -23,9 +23,16 @@ if TYPE_CHECKING:
 
 
 def check_sources(
-    registrations: Iterable[Registration], kernels: KernelIndex, backend: Backend, diagnostics: Diagnostics
+    registrations: Iterable[Registration],
+    kernels: KernelIndex,
+    backend: Backend,
+    diagnostics: Diagnostics,
+    bases: Collection[str] | None = None,
 ) -> None:
-    """Report stubs nobody registers, kernels nobody defines, and kernels with another signature."""
+    """Report stubs nobody registers, kernels nobody defines, and kernels with another signature.
+
+    `bases` are the classes that meta classes may derive from besides upstream's; None where that is not known.
+    """
     groups: dict[str, Registration] = {}
     plain: dict[tuple[str, str], Registration] = {}
     for r in registrations:
@@ -43,6 +50,7 @@ def check_sources(
             _check_stubs(r, kernels, backend, diagnostics)
         else:
             _check_structured(r, kernels, backend, diagnostics)
+            _check_base(r, bases, backend, diagnostics)
     for (kernel, required), r in plain.items():
         where = r.spec.at(f"dispatch.{r.dispatch_key}")
         _check_definition(r.op, kernel, required, "", kernels.functions, where, backend, diagnostics)
@@ -74,6 +82,21 @@ def _check_stubs(r: Registration, kernels: KernelIndex, backend: Backend, diagno
             f"register one in namespace at::native: {backend.register_stub_macro}({stub}, &your_kernel)\n"
             f"(REGISTER_DISPATCH in a .cu file), or name an implementation: dispatch: {{{r.dispatch_key}: Kernel}}",
         )
+
+
+def _check_base(r: Registration, bases: Collection[str] | None, backend: Backend, diagnostics: Diagnostics) -> None:
+    base = r.group.out.structured_inherits if r.group is not None and r.own_meta else None
+    ours = f"{backend.namespace}::"
+    if base is None or bases is None or not base.startswith(ours) or base.removeprefix(ours) in bases:
+        return
+    name = base.removeprefix(ours)
+    near = did_you_mean(name, bases)
+    hint = f"define it there in namespace {backend.namespace}"
+    diagnostics.error(
+        r.spec.at("structured_inherits"),
+        f"no class '{name}' in {backend.meta_bases_header}",
+        f"{near} Otherwise {hint}" if near is not None else hint,
+    )
 
 
 def _check_structured(r: Registration, kernels: KernelIndex, backend: Backend, diagnostics: Diagnostics) -> None:

@@ -14,7 +14,7 @@ from opgen.diagnostics import Diagnostics, did_you_mean
 from opgen.difference import marked, shown, text_difference
 from opgen.emit import compat
 from opgen.registration import Context, Form, Kind, Registration
-from opgen.schema import SchemaFault, schema_faults
+from opgen.schema import SchemaFault, is_reserved, schema_faults
 from opgen.spec import Inherit, OpSpec, select_specs
 from opgen.structured import GroupPlan, plan_group, structured_member
 from opgen.unstructured import fallback, needs_kernel, own_function, unstructured
@@ -145,7 +145,31 @@ def _plain(context: Context, spec: OpSpec, function: NativeFunction) -> Registra
     return None
 
 
+# Namespaces in which PyTorch defines operators, and what people write for its main one.
+_TAKEN = frozenset({"at", "aten", "prim", "prims", "quantized", "torch"})
+
+
+def _own_namespace(context: Context, spec: OpSpec) -> bool:
+    if spec.namespace.lower() in _TAKEN:
+        known = spec.name in context.upstream.functions
+        context.diagnostics.error(
+            spec.location,
+            f"namespace '{spec.namespace}' is PyTorch's",
+            f"write `- func: {spec.name}`: operators of PyTorch have no namespace here"
+            if known
+            else f"define new operators in one of your own: {context.backend.op_namespace}::{spec.name}(...)",
+        )
+        return False
+    if is_reserved(spec.namespace):
+        message = f"PyTorch reserves the word '{spec.namespace}'"
+        context.diagnostics.error(spec.location, message, "choose another namespace")
+        return False
+    return True
+
+
 def _new_op(context: Context, spec: OpSpec) -> list[Registration | None]:
+    if not _own_namespace(context, spec):
+        return []
     if spec.schema is None:
         context.diagnostics.error(
             spec.location,

@@ -4,6 +4,7 @@ PyTorch."""
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -165,7 +166,10 @@ class EntryReader:
             return self._error(
                 node,
                 f"'{node.value}' is not an operator name",
-                "write `name`, `name.overload` or the whole schema, `name.overload(Tensor self) -> Tensor`",
+                _with_foreign(
+                    node.value,
+                    "write `name`, `name.overload` or the whole schema, `name.overload(Tensor self) -> Tensor`",
+                ),
             )
         schema = None
         if match["arguments"] is not None:
@@ -187,16 +191,26 @@ class EntryReader:
             if not isinstance(key_node, yaml.ScalarNode):
                 self._error(key_node, f"a dispatch key must be a string, not {kind(key_node)}")
                 continue
+            if is_none(value):
+                self._error(value, f"no kernel is named for '{key_node.value}'", "name one, or leave the key out")
+                continue
             if isinstance(value, yaml.ScalarNode) and value.value in KEYWORDS:
                 self._error(value, f"'{value.value}' is a keyword of C++", "name the kernel's function")
                 continue
             if not isinstance(value, yaml.ScalarNode) or _KERNEL.fullmatch(value.value) is None:
                 shown = f"'{value.value}'" if isinstance(value, yaml.ScalarNode) else kind(value)
-                self._error(value, f"{shown} is not a kernel name", "a kernel name is a C++ identifier")
+                hint = "a kernel name is a C++ identifier"
+                if isinstance(value, yaml.ScalarNode):
+                    hint = _with_foreign(value.value, hint)
+                self._error(value, f"{shown} is not a kernel name", hint)
                 continue
             for dispatch_key in (part.strip() for part in key_node.value.split(",")):
-                if dispatch_key not in known:
+                if not dispatch_key:
+                    self._error(key_node, "a dispatch key is missing beside a comma", "remove the comma")
+                elif dispatch_key not in known:
                     hint = did_you_mean(dispatch_key, known) or f"known keys: {', '.join(known)}"
+                    if dispatch_key in ("CUDA", "HIP", "XPU", "MPS", self._backend.name.upper()):
+                        hint = f"the key of device {self._backend.name} is {self._backend.dispatch_key}"
                     self._error(key_node, f"unknown dispatch key '{dispatch_key}'", hint)
                 elif dispatch_key in kernels:
                     self._error(key_node, f"dispatch key '{dispatch_key}' given twice", "keep one of them")
@@ -220,7 +234,9 @@ class EntryReader:
     def _base_class(self, key: str, node: yaml.Node) -> Any:
         value = self._optional_string(key, node)
         if isinstance(value, str) and _BASE_CLASS.fullmatch(value) is None:
-            return self._error(node, f"'{value}' is not a C++ class name")
+            return self._error(node, f"'{value}' is not a C++ class name", _with_foreign(value, "write a name"))
+        if isinstance(value, str) and KEYWORDS & set(value.split("::")):
+            return self._error(node, f"'{value}' is a keyword of C++", "name the base class")
         return value
 
     def _precomputed(self, key: str, node: yaml.Node) -> Any:
@@ -229,10 +245,11 @@ class EntryReader:
         expected = "a list such as `- diagonal -> int var`, or none"
         if not isinstance(node, yaml.SequenceNode) or not node.value:
             return self._wrong_type(key, node, expected)
-        elements = []
+        elements: list[str] = []
         for item in node.value:
             if not isinstance(item, yaml.ScalarNode):
                 return self._wrong_type(key, item, expected)
+            self._locations[f"{key}.{len(elements)}"] = location(item, self._path)
             elements.append(item.value)
         return tuple(elements)
 
@@ -252,6 +269,8 @@ class EntryReader:
         names: list[str] = []
         for item in items:
             if not isinstance(item, yaml.ScalarNode) or item.tag != "tag:yaml.org,2002:str":
+                if item is not node:
+                    return self._error(item, f"'{key}' must list names, not {kind(item)}")
                 return self._wrong_type(key, item, "a list of names")
             for part in filter(None, map(str.strip, item.value.split(","))):
                 names.append(part)
@@ -271,6 +290,15 @@ class EntryReader:
             return SpecifierSet(node.value)
         except InvalidSpecifier:
             return self._error(node, f"'{node.value}' is not a version specifier", hint)
+
+
+def _with_foreign(word: str, hint: str) -> str:
+    """`hint`, and which character of `word` is not ASCII: a letter of another script looks like ours, some look like
+    nothing at all."""
+    foreign = next((char for char in word if not char.isascii()), None)
+    if foreign is None:
+        return hint
+    return f"{hint}\nit contains U+{ord(foreign):04X} {unicodedata.name(foreign, 'without a name')}"
 
 
 class _Fault:

@@ -53,6 +53,11 @@ class Sources:
             )
         return Sources(yaml or _from_here(project.yaml), kernels or project.kernels, torch or find_torch())
 
+    @property
+    def meta_bases(self) -> Path:
+        """The header whose classes `structured_inherits` may name; need not exist."""
+        return self.kernels.parent / self.backend.meta_bases_header
+
     def digest(self) -> str:
         """Hash of everything the output depends on. Raises OpgenError when the operator list cannot be read."""
         digest = hashlib.sha256(f"{self.install.digest()}\0{self.install.library_stamp()}\0".encode())
@@ -60,6 +65,7 @@ class Sources:
         for label, root, path in (
             ("yaml", self.yaml.parent, self.yaml),
             *(("kernels", self.kernels, path) for path in _files(self.kernels)),
+            *((("bases", self.kernels.parent, self.meta_bases),) if self.meta_bases.is_file() else ()),
             *(("opgen", package, path) for path in _files(package)),
         ):
             digest.update(f"{label}\0{path.relative_to(root).as_posix()}\0".encode())
@@ -121,7 +127,7 @@ def analyse(sources: Sources, diagnostics: Diagnostics, *, need_sources: bool = 
     import_torchgen(sources.install)  # before the modules below import the installed one
     from opgen.checks import check_sources
     from opgen.classify import classify
-    from opgen.kernels import scan_kernels
+    from opgen.kernels import scan_classes, scan_kernels
     from opgen.libtorch import load_exports
     from opgen.redundant import warn_redundant
 
@@ -131,7 +137,8 @@ def analyse(sources: Sources, diagnostics: Diagnostics, *, need_sources: bool = 
     registrations = classify(specs, upstream, kernels, sources.backend, diagnostics, exports)
     missing = Diagnostics()
     if need_sources and specs:
-        check_sources(registrations, kernels, sources.backend, missing)
+        bases = scan_classes(sources.meta_bases)
+        check_sources(registrations, kernels, sources.backend, missing, bases)
         for item in missing:
             (diagnostics.warning if draft else diagnostics.error)(item.location, item.message, item.hint)
         warn_redundant(specs, registrations, upstream, kernels, sources.backend, exports, diagnostics)

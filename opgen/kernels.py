@@ -7,6 +7,7 @@ expansion would show is not found, which also keeps every kernel greppable.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,9 +15,9 @@ from typing import Literal
 
 from opgen import cache
 from opgen.diagnostics import Location, OpgenError
-from opgen.kernel_source import Found, Kind, parse_source
+from opgen.kernel_source import Found, Kind, parse_source, skeleton
 
-__all__ = ["FAMILIES", "Definition", "Family", "KernelIndex", "scan_kernels"]
+__all__ = ["FAMILIES", "Definition", "Family", "KernelIndex", "scan_classes", "scan_kernels"]
 
 Family = Literal["mudnn", "ported", "cpu_fallback"]
 FAMILIES: tuple[Family, ...] = ("mudnn", "ported", "cpu_fallback")
@@ -87,6 +88,16 @@ def scan_kernels(root: Path, folder: Path | None = None) -> KernelIndex:
         kept = known if len(known) < 4096 else {}
         cache.store(_CACHE_NAME, _CACHE_KEY, {**kept, **parsed})
     return index_definitions(definitions)
+
+
+_CLASS = re.compile(rb"\b(?:struct|class)\s+(?:[A-Z0-9_]+\s+)?(\w+)\s*(?:final\s*)?[:{]|\busing\s+(\w+)\s*=")
+
+
+def scan_classes(header: Path) -> frozenset[str] | None:
+    """Names of the classes that a header defines outside of any other; None where there is no such header."""
+    if not header.is_file():
+        return None
+    return frozenset((m[1] or m[2]).decode() for m in _CLASS.finditer(skeleton(_read(header))))
 
 
 def index_definitions(definitions: Iterable[Definition]) -> KernelIndex:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from opgen.cpp import KEYWORDS, top_level_spans
 from opgen.diagnostics import did_you_mean
 
-__all__ = ["SchemaFault", "schema_faults"]
+__all__ = ["SchemaFault", "is_reserved", "schema_faults"]
 
 Span = tuple[int, int]
 
@@ -41,6 +41,11 @@ def schema_faults(schema: str, base_types: Iterable[str]) -> list[SchemaFault]:
     reader = _Reader(schema, frozenset(base_types))
     reader.read()
     return sorted(reader.faults, key=lambda fault: (fault.start, fault.end))
+
+
+def is_reserved(word: str) -> bool:
+    """Whether torch's parser reads `word` as a word of its own instead of as a name."""
+    return word in _RESERVED
 
 
 _FORMAT = "the format is `name.overload(Tensor self, int dim=0, *, bool flag=False) -> Tensor`"
@@ -211,6 +216,8 @@ class _Reader:
         results = top_level_spans(self.masked, *inside, keep_empty=True)
         if tuple_ and len(results) == 1:
             self.fault(span, "a single result stands without parentheses", f"write `-> {self.masked[slice(*inside)]}`")
+        if not tuple_ and len(results) > 1:
+            self.fault(span, "several results stand in parentheses", f"write `-> ({self.masked[start:end]})`")
         for first, last in results:
             match = _RETURN.fullmatch(self.masked[first:last])
             if match is None:

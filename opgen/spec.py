@@ -68,11 +68,11 @@ def select_specs(specs: Iterable[OpSpec], torch_version: str, diagnostics: Diagn
         if spec.torch is not None and not spec.torch.contains(release, prereleases=True):
             continue
         if spec.func in first:
-            diagnostics.error(
-                spec.location,
-                f"duplicate entry for '{spec.func}'",
-                f"the first one is at {first[spec.func].location}; merge the two",
-            )
+            other = first[spec.func]
+            hint = f"the first one is at {other.location}; merge the two"
+            if spec.schema is not None and other.schema is not None and spec.schema != other.schema:
+                hint += f", or name an overload: {spec.func.partition('.')[0]}.other(...)"
+            diagnostics.error(spec.location, f"duplicate entry for '{spec.func}'", hint)
             continue
         first[spec.func] = spec
     return tuple(first.values())

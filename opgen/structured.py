@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from opgen.emit import compat
+from opgen.precomputed import precomputed_faults
 from opgen.registration import Context, Kind, Registration, in_namespace
 from opgen.spec import Inherit, OpSpec
 from opgen.stubs import legacy_stubs
@@ -99,10 +100,8 @@ def _structured_plan(
             changes.append("its own 'precomputed'" if out_spec.precomputed else "'precomputed: none'")
         precomputed = None
         if out_spec.precomputed is not None:
-            try:
-                precomputed = compat.parse_precomputed(out_spec.precomputed, group)
-            except compat.SchemaError as error:
-                context.diagnostics.error(out_spec.at("precomputed"), str(error), error.hint)
+            precomputed = _precomputed(context, out_spec, out_spec.precomputed, group)
+            if precomputed is None:
                 return None
     group = _configured(group, context.specs, inherits, precomputed)
     if changes:
@@ -115,6 +114,24 @@ def _structured_plan(
         return None
     reason = f"no kernel is named: upstream's implementation {impl} reaches the kernel through a DispatchStub"
     return GroupPlan(Kind.LEGACY, group, impl, reason)
+
+
+def _precomputed(context: Context, spec: OpSpec, lines: tuple[str, ...], group: NativeFunctionsGroup) -> object | None:
+    """torchgen's form of the entry's `precomputed`; None after an error."""
+    arguments = group.out.func.arguments
+    faults = precomputed_faults(
+        lines, spec.func, [a.name for a in arguments.flat_non_out], [a.name for a in arguments.out]
+    )
+    for fault in faults:
+        context.diagnostics.error(spec.at(f"precomputed.{fault.index}"), fault.message, fault.hint)
+    if faults:
+        return None
+    try:
+        parsed: object = compat.parse_precomputed(lines, group)
+        return parsed
+    except compat.SchemaError as error:
+        context.diagnostics.error(spec.at("precomputed"), str(error), error.hint)
+        return None
 
 
 def upstream_impl(upstream: Upstream, group: NativeFunctionsGroup) -> str:

@@ -24,8 +24,6 @@ from torchgen.model import (
     Precompute,
 )
 
-from opgen.diagnostics import did_you_mean
-
 if TYPE_CHECKING:
     from opgen.spec import OpSpec
 
@@ -55,7 +53,7 @@ def base_types() -> tuple[str, ...]:
 
 
 def parse_precomputed(lines: Sequence[str], group: NativeFunctionsGroup) -> Precompute:
-    """torchgen's form of `precomputed`, every element checked against the group's arguments. Raises SchemaError."""
+    """torchgen's form of `precomputed`. Raises SchemaError for types that it does not know or that cannot be kept."""
     hint = "write `- diagonal -> int var`; elements that replace nothing go on the last line: `- int extra`"
     normalized = []
     for line in lines:
@@ -66,16 +64,13 @@ def parse_precomputed(lines: Sequence[str], group: NativeFunctionsGroup) -> Prec
         parsed = Precompute.parse(normalized)
     except Exception as error:  # as above
         raise SchemaError(f"cannot read 'precomputed': {_explain(error)}", hint) from None
-    arguments = [a.name for a in group.out.func.arguments.flat_non_out]
-    for name in parsed.replace:
-        if name not in arguments:
-            near = did_you_mean(name, arguments) or f"its arguments: {', '.join(arguments)}"
-            raise SchemaError(f"'precomputed' replaces '{name}', which is no argument of {group.out.func.name}", near)
-    elements_of = [a.name for replaced in (*parsed.replace.values(), parsed.add) for a in replaced]
-    taken = [a for a in arguments if a not in parsed.replace] + [a.name for a in group.out.func.arguments.out]
-    for name in elements_of:
-        if elements_of.count(name) > 1 or name in taken:
-            raise SchemaError(f"'precomputed' gives the name '{name}' twice to arguments of the implementation", hint)
+    for element in (a for added in (*parsed.replace.values(), parsed.add) for a in added):
+        # The element becomes a member of a struct that is made before its values are known.
+        if structured.argument_type(element, binds=element.name).cpp_type().endswith("&"):
+            message = f"'precomputed' cannot keep a {element.type}: implementations take it by reference"
+            raise SchemaError(
+                message, "take a type that is passed by value: int, float, bool, DimVector, ScalarType ..."
+            )
     return parsed
 
 

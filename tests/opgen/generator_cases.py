@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -39,9 +39,9 @@ def classified(
     return classify(entries, upstream(), kernels or KernelIndex(), MUSA, diagnostics, exports), diagnostics
 
 
-def checked(text: str | bytes, kernels: KernelIndex) -> Diagnostics:
+def checked(text: str | bytes, kernels: KernelIndex, bases: Collection[str] | None = None) -> Diagnostics:
     registrations, diagnostics = classified(text, kernels)
-    check_sources(registrations, kernels, MUSA, diagnostics)
+    check_sources(registrations, kernels, MUSA, diagnostics, bases)
     return diagnostics
 
 

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from opgen.cli import main
-from opgen.kernels import KernelIndex
+from opgen.kernels import KernelIndex, scan_classes
 
 VERSION = upstream().torch_version
 
@@ -102,16 +102,52 @@ FAULTS = {
     ),
     "precomputed argument that does not exist": (
         "- func: tril.out\n  precomputed: [diagonl -> int var]\n  dispatch: {PrivateUse1: K}",
-        "ops.yaml:2:16: error: 'precomputed' replaces 'diagonl', which is no argument of tril.out\n"
+        "ops.yaml:2:17: error: 'precomputed' replaces 'diagonl', which is no argument of tril.out\n"
         "    did you mean 'diagonal'?",
     ),
     "precomputed that cannot be read": (
         "- func: tril.out\n  precomputed: [diagonal -> nonsense]\n  dispatch: {PrivateUse1: K}",
-        "ops.yaml:2:16: error: cannot read 'precomputed': ",
+        "ops.yaml:2:17: error: 'nonsense' in 'precomputed' is no type with a name\n    write `- diagonal -> int var`",
+    ),
+    "precomputed of an unknown type": (
+        "- func: tril.out\n  precomputed: [diagonal -> foo var]\n  dispatch: {PrivateUse1: K}",
+        "ops.yaml:2:16: error: cannot read 'precomputed': unrecognized type foo",
+    ),
+    "precomputed of a type that cannot be kept": (
+        "- func: tril.out\n  precomputed: [diagonal -> Tensor var]\n  dispatch: {PrivateUse1: K}",
+        "ops.yaml:2:16: error: 'precomputed' cannot keep a Tensor: implementations take it by reference",
     ),
     "precomputed name taken": (
         "- func: tril.out\n  precomputed: [diagonal -> int self]\n  dispatch: {PrivateUse1: K}",
-        "ops.yaml:2:16: error: 'precomputed' gives the name 'self' twice to arguments of the implementation",
+        "ops.yaml:2:17: error: argument 'self' of the implementation, from 'precomputed', is there twice",
+    ),
+    "precomputed name that C++ has taken": (
+        "- func: tril.out\n  precomputed: ['diagonal -> int a, int class']\n  dispatch: {PrivateUse1: K}",
+        "ops.yaml:2:17: error: argument 'class' of the implementation, from 'precomputed', is a keyword of C++",
+    ),
+    "precomputed twice": (
+        "- func: tril.out\n  precomputed:\n    - diagonal -> int a\n    - diagonal -> int b\n"
+        "  dispatch: {PrivateUse1: K}",
+        "ops.yaml:4:7: error: 'precomputed' replaces 'diagonal' twice\n"
+        "    list all its elements in one line: diagonal -> int a, int b",
+    ),
+    "precomputed that replaces nothing, before the last line": (
+        "- func: tril.out\n  precomputed: [int a, diagonal -> int b]\n  dispatch: {PrivateUse1: K}",
+        "ops.yaml:2:17: error: 'int a' in 'precomputed' replaces nothing",
+    ),
+    "operator in PyTorch's namespace": (
+        "- func: torch::nonzero(Tensor self) -> Tensor\n  dispatch: {PrivateUse1: K}",
+        "ops.yaml:1:9: error: namespace 'torch' is PyTorch's\n"
+        "    write `- func: nonzero`: operators of PyTorch have no namespace here",
+    ),
+    "new operator in a namespace of PyTorch's": (
+        "- func: prim::mine(Tensor self) -> Tensor\n  dispatch: {PrivateUse1: K}",
+        "ops.yaml:1:9: error: namespace 'prim' is PyTorch's\n"
+        "    define new operators in one of your own: musa::mine(...)",
+    ),
+    "namespace that PyTorch cannot read": (
+        "- func: class::mine(Tensor self) -> Tensor\n  dispatch: {PrivateUse1: K}",
+        "ops.yaml:1:9: error: PyTorch reserves the word 'class'",
     ),
     "other schema": (
         "- func: nonzero(Tensor self, int k=0) -> Tensor\n  dispatch: {PrivateUse1: K}",
@@ -423,6 +459,26 @@ def test_kernel_defined_twice(tmp_path):
     said = messages(checked("- func: nonzero\n  dispatch: {PrivateUse1: Nonzero}", kernels))
     assert "kernels/mudnn/B.cpp:1:" in said and "error: kernel 'Nonzero' is defined twice" in said
     assert "the other definition is at kernels/mudnn/A.cpp:1" in said
+
+
+def test_meta_class_with_an_unknown_base(tmp_path):
+    (tmp_path / "Bases.h").write_text("struct A { struct Inner {}; }; class C10_EXPORT MyMetaBase final : A {};")
+    bases = scan_classes(tmp_path / "Bases.h")
+    assert bases == {"A", "MyMetaBase"} and scan_classes(tmp_path / "None.h") is None
+    source = """\
+        namespace at::musa {
+        TORCH_META_FUNC(tril)(const Tensor& self, int64_t k) {}
+        TORCH_IMPL_FUNC(MusaTril)(const Tensor& self, int64_t k, const Tensor& result) {}
+        }
+        """
+    kernels = index(tmp_path, {"mudnn/T.cpp": source})
+    text = "- func: tril.out\n  structured_inherits: {}\n  dispatch: {{PrivateUse1: MusaTril}}"
+    for base in ("MyMetaBase", "A", "TensorIteratorBase", "at::TensorIteratorBase"):
+        assert messages(checked(text.format(base), kernels, bases)) == ""
+    assert messages(checked(text.format("MyMetaBas"), kernels, bases)) == (
+        "ops.yaml:2:24: error: no class 'MyMetaBas' in torch_musa/csrc/aten/ops/MetaBases.h\n"
+        "    did you mean 'MyMetaBase'? Otherwise define it there in namespace at::musa"
+    )
 
 
 def test_stub_with_two_kernels(tmp_path):

@@ -58,6 +58,7 @@ FAULTS = {
     "f«(»Tensor x -> Tensor": "this parenthesis is never closed",
     "f(Tensor x«)»": "`-> result` must follow the arguments",
     "f(Tensor x) «->»": "no result follows",
+    "f(Tensor x) -> «Tensor, Tensor»": "several results stand in parentheses",
     "f(Tensor x) -> (int, «Generator»)": "no kernel can return Generator",
     "f(Tensor x) -> «Scalar?»": "no kernel can return Scalar?",
     "f(Tensor x) -> «Tensor?[]»": "no kernel can return Tensor?[]",

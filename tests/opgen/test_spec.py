@@ -94,6 +94,21 @@ FAULTS = {
         "ops.yaml:2:14: error: unknown dispatch key 'PrivateUse'\n    did you mean 'PrivateUse1'?"
     ),
     "- func: tril\n  dispatch: {PrivateUse1: 'a b'}": "ops.yaml:2:27: error: 'a b' is not a kernel name",
+    "- func: tril\n  dispatch: {PrivateUse1: none}": (
+        "ops.yaml:2:27: error: no kernel is named for 'PrivateUse1'\n    name one, or leave the key out"
+    ),
+    "- func: tril\n  dispatch: {PrivateUse1: }": "ops.yaml:2:27: error: no kernel is named for 'PrivateUse1'",
+    "- func: tril\n  dispatch: {'PrivateUse1,': K}": (
+        "ops.yaml:2:14: error: a dispatch key is missing beside a comma\n    remove the comma"
+    ),
+    "- func: tril\n  dispatch: {CUDA: K}": (
+        "ops.yaml:2:14: error: unknown dispatch key 'CUDA'\n    the key of device musa is PrivateUse1"
+    ),
+    "- func: tr\u0456l": "it contains U+0456 CYRILLIC SMALL LETTER BYELORUSSIAN-UKRAINIAN I",
+    "- func: tr\u200bil": "it contains U+200B ZERO WIDTH SPACE",
+    "- func: tril\n  dispatch: {PrivateUse1: \u041a}": "it contains U+041A CYRILLIC CAPITAL LETTER KA",
+    "- func: tril\n  tags: [[core]]": "ops.yaml:2:10: error: 'tags' must list names, not a list",
+    "- func: tril\n  structured_inherits: class": "ops.yaml:2:24: error: 'class' is a keyword of C++",
     "- func: tril\n  dispatch: {PrivateUse1: [K]}": "ops.yaml:2:27: error: a list is not a kernel name",
     "- func: tril\n  dispatch: {PrivateUse1: K, 'CPU, PrivateUse1': L}": (
         "ops.yaml:2:30: error: dispatch key 'PrivateUse1' given twice"
@@ -168,6 +183,12 @@ def test_duplicates_are_told_unless_they_exist_in_different_releases():
     assert [e.location.line for e in select_specs(entries, "2.11.0", Diagnostics())] == [1, 5]
     # A nightly counts as the release it leads to.
     assert [e.location.line for e in select_specs(entries, "2.12.0a0+git123", Diagnostics())] == [3, 5]
+
+
+def test_two_schemas_of_one_new_operator_are_told_to_be_overloads():
+    entries, diagnostics = specs("- func: musa::f(Tensor a) -> Tensor\n- func: musa::f(Tensor a, int b) -> Tensor")
+    select_specs(entries, "2.13.0", diagnostics)
+    assert messages(diagnostics).endswith("merge the two, or name an overload: musa::f.other(...)")
 
 
 def test_an_unreadable_file_is_an_error(tmp_path):
