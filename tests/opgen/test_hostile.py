@@ -118,7 +118,7 @@ yaml/musa_functions.yaml:32:24: error: 'tril' delegates to 'tril.out', not to 't
     write 'structured_delegate: tril.out', 'none', or leave it out
 yaml/musa_functions.yaml:34:24: error: 'structured_inherits' belongs to the out overload 'tril.out'
     move it there
-yaml/musa_functions.yaml:37:5: error: 'precomputed' replaces 'diagonl', which is no argument of tril.out
+yaml/musa_functions.yaml:37:7: error: 'precomputed' replaces 'diagonl', which is no argument of tril.out
     did you mean 'diagonal'?
 yaml/musa_functions.yaml:40:9: error: Legacy entry 'lerp.Tensor_out' needs a kernel on DispatchStub 'lerp_kernel_tensor_weight' (<ATen/native/Lerp.h>), which no source registers
     register one in namespace at::native: REGISTER_MUSA_DISPATCH(lerp_kernel_tensor_weight, &your_kernel)
