@@ -28,6 +28,7 @@ _COMMANDS: dict[str, tuple[str, str, str]] = {
     "check": ("opgen.cli", "check", "Validate the operator list without writing anything."),
     "list": ("opgen.listing", "command", "Show every entry's kind, kernel, family and source."),
     "explain": ("opgen.explain.command", "command", "Explain one operator: kinds possible, what is chosen, why."),
+    "new": ("opgen.new.command", "command", "Add an operator: entries, kernel skeleton, test."),
     "coverage": ("opgen.coverage.cli", "command", "Show the operator coverage matrix."),
     "build": ("opgen.build", "command", "Generate, configure and compile."),
     "diff": ("opgen.releases.diff_cli", "command", "Show what another PyTorch changes for the operator list."),

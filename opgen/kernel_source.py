@@ -155,7 +155,7 @@ _STUB = re.compile(
     re.MULTILINE,
 )
 _UNWRITTEN_WORD = b"NotWritten"
-_UNWRITTEN = re.compile(rb"\bNotWritten\s*\(\s*\"(\w+)\"")
+_UNWRITTEN = re.compile(rb"\bNotWritten\s*\(\s*\"([\w, ]+)\"")
 _EXPORTS = re.compile(rb"\b(?:TORCH_API|C10_API|C10_EXPORT|TORCH_CUDA_CPP_API|TORCH_CUDA_CU_API|TORCH_MUSA_API)\b")
 _METHOD = re.compile(r"TORCH_(?:PRECOMPUTE_)?(IMPL|META)_FUNC2?\s*\(([^()]*)\)\s*\Z")
 _NOT_KERNELS = frozenset({"static", "inline", "constexpr", "consteval", "__global__", "__device__", "friend"})
@@ -205,7 +205,8 @@ def _unwritten(source: bytes) -> set[str]:
         text += _blank(match.group()) if match.lastgroup == "comment" else match.group()
         position = match.end()
     text += source[position:]
-    return {match.group(1).decode() for match in _UNWRITTEN.finditer(bytes(text))}
+    named = (match.group(1).decode() for match in _UNWRITTEN.finditer(bytes(text)))
+    return {name.strip() for names in named for name in names.split(",")}
 
 
 def _stubs(text: bytes) -> Iterator[Found]:

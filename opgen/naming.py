@@ -23,12 +23,13 @@ def impl_name(group: NativeFunctionsGroup, prefix: str) -> str:
 
 
 def function_name(function: NativeFunction, stem: str | None = None) -> str:
-    """A plain kernel: `Nonzero`, `NonzeroOut`, `SubTensor_` for an in-place overload. `stem` replaces the operator's
-    own name."""
+    """A plain kernel: `Nonzero`, `NonzeroOut`, `SubTensor_` for an in-place overload. With a `stem`, the functional
+    overload is called so: `Stem`, `StemOut`, `Stem_`."""
     name = function.func.name
-    base = camel_case(stem if stem is not None else str(name.name.base))
-    overload = "" if stem is not None and not name.overload_name else camel_case(str(name.overload_name))
-    return base + overload + ("_" if name.name.inplace else "")
+    if stem is not None:
+        kind = str(function.func.kind().name)
+        return stem + {"functional": "", "inplace": "_"}.get(kind, kind.title())
+    return camel_case(str(name.name.base)) + camel_case(str(name.overload_name)) + ("_" if name.name.inplace else "")
 
 
 def file_stem(root: str) -> str:

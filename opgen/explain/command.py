@@ -83,6 +83,8 @@ def load_inputs(yaml_path: Path | None) -> Inputs:
         backend=sources.backend,
         include=sources.install.torch / "include",
         diagnostics=tuple(diagnostics),
+        all_specs=analysis.specs,
+        inactive={spec.func: spec for spec in analysis.specs if spec.func not in {a.func for a in active}},
     )
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from opgen.coverage.matrix import has_cuda_kernel, vendor_only
@@ -125,6 +125,10 @@ class Inputs:
     include: Path
     """The wheel's include folder."""
     diagnostics: Sequence[Diagnostic] = ()
+    inactive: Mapping[str, OpSpec] = field(default_factory=dict)
+    """Entries for other releases of PyTorch."""
+    all_specs: tuple[OpSpec, ...] = ()
+    """All entries in the order of the list."""
 
 
 def explain(op: str, inputs: Inputs) -> Explanation:
