@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from opgen.backend import MUSA, Backend
 from opgen.diagnostics import Diagnostic, Diagnostics, Location, OpgenError, as_record, from_record
+from opgen.progress import busy
 from opgen.project import Project
 from opgen.tree import Manifest, is_intact, read_manifest, recover, write_tree
 from opgen.upstream import TorchInstall, find_torch
@@ -180,7 +181,8 @@ def generate(
         return None
     from opgen.emit.files import render
 
-    files = render(analysis.registrations, analysis.upstream.torch_version, sources.backend)
+    with busy("writing registrations"):
+        files = render(analysis.registrations, analysis.upstream.torch_version, sources.backend)
     counts = {"entries": analysis.entries, "registrations": len(analysis.registrations)}
     warnings = [_remembered(item, sources) for item in diagnostics.warnings]
     written = write_tree(out, files, _drafted(inputs) if analysis.draft else inputs, counts, warnings)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -16,6 +17,7 @@ from typing import Literal
 from opgen import cache
 from opgen.diagnostics import Location, OpgenError
 from opgen.kernel_source import Found, Kind, parse_source, skeleton
+from opgen.progress import busy
 
 __all__ = ["FAMILIES", "Definition", "Family", "KernelIndex", "scan_classes", "scan_kernels"]
 
@@ -24,6 +26,7 @@ FAMILIES: tuple[Family, ...] = ("mudnn", "ported", "cpu_fallback")
 
 _SUFFIXES = (".cpp", ".cu")
 _CACHE_NAME = "kernels"
+_MANY = 20  # sources that take long enough to parse for a sign of life
 # Goes up whenever parse_source would answer differently for the same text.
 _CACHE_KEY = "2"
 
@@ -73,16 +76,15 @@ def scan_kernels(root: Path, folder: Path | None = None) -> KernelIndex:
     sources = [(path, family, _read(path)) for family in FAMILIES for path in _sources(base / family)]
     cached = cache.load(_CACHE_NAME, _CACHE_KEY)
     known: dict[str, tuple[Found, ...]] = cached if isinstance(cached, dict) else {}
-    parsed: dict[str, tuple[Found, ...]] = {}
+    digests = [hashlib.sha256(content).hexdigest() for _, _, content in sources]
+    unseen = {digest: content for digest, (_, _, content) in zip(digests, sources, strict=True) if digest not in known}
+    with busy("reading kernel sources") if len(unseen) >= _MANY else nullcontext():
+        read = {digest: parse_source(content) for digest, content in unseen.items()}
+    parsed = {digest: known[digest] if digest in known else read[digest] for digest in digests}
     definitions: list[Definition] = []
-    for path, family, content in sources:
-        digest = hashlib.sha256(content).hexdigest()
-        found = parsed.get(digest)
-        if found is None:
-            found = known[digest] if digest in known else parse_source(content)
-            parsed[digest] = found
+    for digest, (path, family, _) in zip(digests, sources, strict=True):
         relative = path.relative_to(root).as_posix()
-        definitions.extend(_definition(item, relative, family) for item in found)
+        definitions.extend(_definition(item, relative, family) for item in parsed[digest])
     if parsed.keys() - known.keys():
         # Contents that are gone are kept while there is room: switching branches should not cost a scan.
         kept = known if len(known) < 4096 else {}

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from opgen import cache
 from opgen.diagnostics import OpgenError
+from opgen.progress import busy
 
 if TYPE_CHECKING:
     from torchgen.model import BackendIndex, BackendMetadata, NativeFunction, NativeFunctionsGroup
@@ -206,7 +207,8 @@ def load_upstream(install: TorchInstall | None = None) -> Upstream:
         cached = cache.load(name, key)
         if isinstance(cached, Upstream):
             return cached
-        upstream = parse_upstream(install, digest)
+        with busy(f"reading the operators of PyTorch {install.release} (once for each release)"):
+            upstream = parse_upstream(install, digest)
         cache.store(name, key, upstream)
         return upstream
 

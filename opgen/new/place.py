@@ -92,7 +92,9 @@ def find_spot(func: str, names: Sequence[str], families: Mapping[str, str | None
             words = "_".join([first, *others[:length]])
             if length == 0 and len(words) < 4:
                 break
-            relatives = [i for i, name in enumerate(names) if f"{_stem(name)}_".startswith(f"{words}_")]
+            # Far relatives are looked for at home only: a ported kernel does not belong among those of the CPU.
+            home = [i for i, name in enumerate(names) if families.get(name, family) == family]
+            relatives = [i for i in home if f"{_stem(names[i])}_".startswith(f"{words}_")]
             if relatives:
                 break
     if relatives:
@@ -100,7 +102,8 @@ def find_spot(func: str, names: Sequence[str], families: Mapping[str, str | None
     own = "::" in func
     kin = [i for i, name in enumerate(names) if families.get(name) == family and ("::" in name) == own]
     if kin:
-        return Spot(kin[-1], f"after '{names[kin[-1]]}', the last of kernels/{family}")
+        where = "PyTorch's own functions" if family == "upstream" else f"kernels/{family}"
+        return Spot(kin[-1], f"after '{names[kin[-1]]}', the last of {where}")
     return Spot(len(names) - 1, "at the end")
 
 
