@@ -75,7 +75,9 @@ def _known(context: Context, spec: OpSpec) -> NativeFunction | None:
     """Upstream's function for an entry, what the entry says about it checked; None when there is no such operator."""
     function = context.upstream.functions.get(spec.name)
     if function is None:
-        hint = did_you_mean(spec.name, context.upstream.names)
+        # A list of which hundreds are unknown is for something else; looking for spellings takes its time.
+        patient = len(context.diagnostics.items) < _MANY
+        hint = did_you_mean(spec.name, context.upstream.names) if patient else None
         if spec.schema is not None and hint is None:
             hint = f"a new operator needs a namespace of its own: {context.backend.op_namespace}::{spec.name}(...)"
         context.diagnostics.error(
@@ -144,6 +146,8 @@ def _plain(context: Context, spec: OpSpec, function: NativeFunction) -> Registra
         needs_kernel(context, spec, function, "it is not structured")
     return None
 
+
+_MANY = 300
 
 # Namespaces in which PyTorch defines operators, and what people write for its main one.
 _TAKEN = frozenset({"at", "aten", "prim", "prims", "quantized", "torch"})

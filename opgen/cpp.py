@@ -46,6 +46,9 @@ KEYWORDS = frozenset({
 
 _BUILTIN_WORDS = frozenset({"unsigned", "signed", "long", "short", "int", "char", "double", "float", "bool", "void"})
 
+# Templates nest a few levels in a signature; what is deeper is compared as it is written.
+_MAX_DEPTH = 40
+
 _OPENERS = {"(": ")", "[": "]", "{": "}", "<": ">"}
 
 
@@ -129,7 +132,8 @@ def _split_declaration(text: str) -> tuple[str, str]:
 class _Parser:
     """Reads one type from tokens. It never fails: text it does not know is kept, spaces normalised."""
 
-    def __init__(self, tokens: list[str]) -> None:
+    def __init__(self, tokens: list[str], depth: int = 0) -> None:
+        self.depth = depth
         self.tokens = [token for token in tokens if token not in _SPECIFIERS]
         self.position = 0
 
@@ -214,4 +218,7 @@ class _Parser:
 
     def _template_arguments(self) -> str:
         inner = " ".join(self._skip_brackets())
-        return "<" + ", ".join(map(canonical_type, split_top_level(inner))) + ">"
+        if self.depth > _MAX_DEPTH:
+            return f"<{inner}>"
+        arguments = (_Parser(_TOKEN.findall(piece), self.depth + 1).type_only() for piece in split_top_level(inner))
+        return f"<{', '.join(arguments)}>"

@@ -13,6 +13,9 @@ from opgen.cpp import canonical_parameter, canonical_type, top_level_spans
 
 __all__ = ["Difference", "Span", "default_argument", "marked", "shown", "signature_difference", "text_difference"]
 
+# Longer texts are not shown whole, but this much before and behind the place.
+_WHOLE = 4000
+_AROUND = 300
 # Hints are indented by four.
 _WIDTH = 76
 _TOKEN = re.compile(r"[A-Za-z_]\w*|\d[\w.]*|->|::|\S")
@@ -43,6 +46,12 @@ def shown(written: str, required: str, difference: Difference | None, second: st
 
 def marked(label: str, text: str, span: Span | None) -> list[str]:
     """`label` and `text`, folded at its blanks, with carets under `span` (one caret for an empty span)."""
+    if span is not None and len(text) > _WHOLE:
+        # Of a text of many pages only the surroundings of the place are of use.
+        first, last = max(span[0] - _AROUND, 0), min(span[0] + _AROUND, len(text))
+        before, after = "... " * (first > 0), " ..." * (last < len(text))
+        by = len(before) - first
+        return marked(label, before + text[first:last] + after, (span[0] + by, min(span[1], last) + by))
     lines: list[str] = []
     start = 0
     for end in _folds(text, _WIDTH - len(label)):

@@ -67,6 +67,10 @@ _CONDITIONAL = re.compile(rb"[ \t]*#[ \t]*(if|ifdef|ifndef|elif|elifdef|elifndef
 _TRANSPARENT = re.compile(rb"\b(?:namespace\b[^()=]*|extern\s*\"C(?:\+\+)?\"\s*)\Z")
 
 
+# How far before a brace or a string the word that decides about it may stand; bounded, so that reading stays linear.
+_LOOK_BACK = 1000
+
+
 def _blank(text: bytes) -> bytes:
     return re.sub(rb"[^\n]", b" ", text)
 
@@ -105,12 +109,12 @@ def skeleton(source: bytes) -> bytes:
         if kind == "directive":
             depth = _follow_conditional(text, branches, depth)
             emit(text, keep=False)
-        elif kind == "string" and out.rstrip().endswith(b"extern"):
+        elif kind == "string" and out[-_LOOK_BACK:].rstrip().endswith(b"extern"):
             emit(text, keep=True)
         elif kind in ("comment", "raw", "string", "char") or dead():
             emit(text, keep=False)
         elif text == b"{":
-            if depth == 0 and _TRANSPARENT.search(bytes(out[start:])):
+            if depth == 0 and _TRANSPARENT.search(bytes(out[max(start, len(out) - _LOOK_BACK) :])):
                 emit(text, keep=True)
                 start = len(out)
             else:
@@ -184,7 +188,7 @@ def parse_source(source: bytes) -> tuple[Found, ...]:
     declarations = _EXPORTS.sub(
         lambda match: _blank(match.group()), _STUB.sub(lambda match: _blank(match.group()), text)
     )
-    found.extend(_definitions(_tree_sitter().parse(declarations).root_node, ""))
+    found.extend(_definitions(_tree_sitter().parse(declarations).root_node))
     unwritten = _unwritten(source)
     found = [replace(item, unwritten=item.name in unwritten) for item in found]
     found.sort(key=lambda item: (item.line, item.column))
@@ -225,21 +229,25 @@ def _stubs(text: bytes) -> Iterator[Found]:
         )
 
 
-def _definitions(node: Node, namespace: str | None) -> Iterator[Found]:
-    """Function definitions below ``node``; ``namespace`` is None inside an anonymous one."""
-    for child in node.named_children:
-        if child.type == "namespace_definition":
-            name = child.child_by_field_name("name")
-            inner = None if name is None or namespace is None else _join(namespace, _text(name))
-            body = child.child_by_field_name("body")
-            if body is not None:
-                yield from _definitions(body, inner)
-        elif child.type in ("linkage_specification", "declaration_list", "ERROR"):
-            yield from _definitions(child, namespace)
-        elif child.type == "function_definition" and namespace is not None:
-            found = _definition(child, namespace)
-            if found is not None:
-                yield found
+def _definitions(root: Node) -> Iterator[Found]:
+    """Function definitions below ``root``, in no particular order; without recursion, however deep namespaces nest."""
+    # A namespace of None is one inside an anonymous one.
+    open_nodes: list[tuple[Node, str | None]] = [(root, "")]
+    while open_nodes:
+        node, namespace = open_nodes.pop()
+        for child in node.named_children:
+            if child.type == "namespace_definition":
+                name = child.child_by_field_name("name")
+                inner = None if name is None or namespace is None else _join(namespace, _text(name))
+                body = child.child_by_field_name("body")
+                if body is not None:
+                    open_nodes.append((body, inner))
+            elif child.type in ("linkage_specification", "declaration_list", "ERROR"):
+                open_nodes.append((child, namespace))
+            elif child.type == "function_definition" and namespace is not None:
+                found = _definition(child, namespace)
+                if found is not None:
+                    yield found
 
 
 def _definition(node: Node, namespace: str) -> Found | None:
@@ -258,9 +266,9 @@ def _definition(node: Node, namespace: str) -> Found | None:
         for child in parameters.named_children
         if child.type in ("parameter_declaration", "optional_parameter_declaration") and _text(child) != "void"
     )
-    source = _text(node)
+    source = node.text or b""  # bytes, as offsets count them; the text need not be UTF-8
     body = node.child_by_field_name("body")
-    text = _one_line(source.encode()[: body.start_byte - node.start_byte] if body else source.encode())
+    text = _one_line(source[: body.start_byte - node.start_byte] if body else source)
     line, column = node.start_point[0] + 1, node.start_point[1] + 1
 
     method = _METHOD.match(_text(named))
@@ -272,7 +280,7 @@ def _definition(node: Node, namespace: str) -> Found | None:
     full_name = _join(namespace, re.sub(r"\s+", "", _text(named)).removeprefix("::"))
     scope, _, name = full_name.rpartition("::")
     scope = scope.removeprefix("::")
-    before = source.encode()[: declarator.start_byte - node.start_byte].decode()
+    before = source[: declarator.start_byte - node.start_byte].decode("utf-8", "replace")
     if scope not in _KERNEL_NAMESPACES or not name.isidentifier() or _NOT_KERNELS & set(re.findall(r"\w+", before)):
         return None
     trailing = next((child for child in declarator.named_children if child.type == "trailing_return_type"), None)

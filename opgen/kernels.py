@@ -24,6 +24,8 @@ __all__ = ["FAMILIES", "Definition", "Family", "KernelIndex", "scan_classes", "s
 Family = Literal["mudnn", "ported", "cpu_fallback"]
 FAMILIES: tuple[Family, ...] = ("mudnn", "ported", "cpu_fallback")
 
+# Far above what anybody writes by hand.
+MAX_BYTES = 4 * 1024 * 1024
 _SUFFIXES = (".cpp", ".cu")
 _CACHE_NAME = "kernels"
 _MANY = 20  # sources that take long enough to parse for a sign of life
@@ -122,9 +124,15 @@ def _sources(folder: Path) -> list[Path]:
 
 def _read(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise OpgenError(f"cannot read the kernel source: {error.strerror}", Location(str(path))) from None
+    if len(content) > MAX_BYTES:
+        raise OpgenError(
+            f"the kernel source is larger than {MAX_BYTES // 2**20} MiB", Location(str(path)), "move it elsewhere"
+        )
+    return content
 
 
 def _definition(found: Found, path: str, family: Family) -> Definition:

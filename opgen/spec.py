@@ -19,6 +19,9 @@ from opgen.yaml_nodes import MAX_BYTES, compose, kind, location, report_empty
 __all__ = ["Inherit", "OpSpec", "load_specs", "parse_specs", "select_specs"]
 
 
+MAX_ENTRIES = 10_000
+
+
 def load_specs(path: Path | str, diagnostics: Diagnostics, backend: Backend = MUSA) -> tuple[OpSpec, ...]:
     """All entries of the operator list at `path`; faults go to `diagnostics`.
 
@@ -53,6 +56,13 @@ def parse_specs(raw: bytes, path: str, diagnostics: Diagnostics, backend: Backen
         return ()
     if not root.value:
         report_empty(location(root, path), diagnostics)
+    if len(root.value) > MAX_ENTRIES:
+        diagnostics.error(
+            location(root.value[MAX_ENTRIES], path),
+            f"more than {MAX_ENTRIES} entries",
+            "PyTorch has some 3,000 operators, and an operator list one entry for each, at most",
+        )
+        return ()
     specs = (EntryReader(node, text, path, diagnostics, backend).read() for node in root.value)
     return tuple(spec for spec in specs if spec is not None)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import yaml
@@ -20,8 +21,10 @@ __all__ = ["MAX_BYTES", "ScalarText", "compose", "is_none", "kind", "location", 
 # The C parser is about ten times as fast; PyYAML may have been built without it.
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
-# A hand-written operator list is some hundred kilobytes; anything far above is not one.
-MAX_BYTES = 8 * 1024 * 1024
+# An entry with its whole schema for each of PyTorch's operators takes about 600 kilobytes.
+MAX_BYTES = 2 * 1024 * 1024
+# ... and some 30,000 scalars and collections.
+_MAX_NODES = 200_000
 # libyaml recurses on nested collections; an operator list needs four levels.
 _MAX_DEPTH = 64
 
@@ -84,7 +87,7 @@ def report_empty(location: Location, diagnostics: Diagnostics) -> None:
 def _structure_fault(text: str, path: str) -> tuple[Location, str, str] | None:
     """Nesting so deep that composing it could exhaust the stack, or aliases, which an operator list has no use for."""
     depth = 0
-    for event in yaml.parse(text, Loader=_Loader):
+    for number, event in enumerate(yaml.parse(text, Loader=_Loader)):
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
         elif isinstance(event, yaml.CollectionEndEvent):
@@ -94,6 +97,12 @@ def _structure_fault(text: str, path: str) -> tuple[Location, str, str] | None:
                 location(event, path),
                 f"YAML alias '*{event.anchor}' in an operator list",
                 "write the value out; aliases are refused because they can blow up without bound",
+            )
+        if number > _MAX_NODES:
+            return (
+                location(event, path),
+                f"more than {_MAX_NODES} values",
+                "name an operator list; a large one has some ten thousand",
             )
         if depth > _MAX_DEPTH:
             return (
@@ -124,16 +133,20 @@ class ScalarText:
 
     def place(self, start: int, end: int) -> Location:
         """Where `value[start:end]` stands; the whole scalar where escapes hide that."""
-        lines = self.written.splitlines(keepends=True)
-        skip = len(lines[0]) if self.written[:1] in ("|", ">") and lines else int(self.written[:1] in ("'", '"'))
-        places = [i for i in range(skip, len(self.written)) if not self.written[i].isspace()]
         before = len("".join(self.value[:start].split()))
         wanted = "".join(self.value[start:end].split())
-        found = places[before : before + max(len(wanted), 1)]
+        found = self._places[before : before + max(len(wanted), 1)]
         if not found or "".join(self.written[i] for i in found if wanted) != wanted:
             return self.location
         (line, column), (last_line, last_column) = self._line(found[0]), self._line(found[-1])
         return Location(self.location.path, line, column, last_line, last_column + 1)
+
+    @cached_property
+    def _places(self) -> list[int]:
+        """Where in `written` the characters of `value` are, blanks left out."""
+        lines = self.written.splitlines(keepends=True)
+        skip = len(lines[0]) if self.written[:1] in ("|", ">") and lines else int(self.written[:1] in ("'", '"'))
+        return [i for i in range(skip, len(self.written)) if not self.written[i].isspace()]
 
     def _line(self, index: int) -> tuple[int, int]:
         line_start = self.written.rfind("\n", 0, index) + 1

@@ -172,10 +172,12 @@ def test_the_own_list_damaged(raw: bytes) -> None:
 # ---- entries made of words that mean something
 
 
+@cache
 def _names() -> list[str]:
     return sorted(upstream().functions)
 
 
+@cache
 def _kernel_names() -> list[str]:
     theirs = {m.kernel for op in list(upstream().functions)[::7] for m in upstream().kernels(op).values()}
     ours = {*list(kernels().functions)[:200], *list(kernels().impls)[:200]}
@@ -410,6 +412,84 @@ def test_any_kernel_source(source: bytes) -> None:
     for item in found:
         assert item.line >= 1 and item.column >= 1 and item.name
         assert "\n" not in item.text
+
+
+# ---- sizes at which what is quadratic, or recursive, shows
+
+MANY = 3000
+
+
+def many(template: str, number: int = MANY) -> str:
+    return ", ".join(template.format(i) for i in range(number))
+
+
+LARGE_LISTS = {
+    "unknown operators": "".join(f"- func: op{i}x{i * 7919 % 997}\n" for i in range(MANY)),
+    "duplicates": "- func: nonzero\n" * MANY,
+    "too many entries": "- func: nonzero\n" * 20_000,
+    "unknown keys": "- func: nonzero\n" + "".join(f"  key{i}: 1\n" for i in range(MANY)),
+    "a schema with many arguments": "- func: musa::f("
+    + ", ".join(f"Tensor a{i}" for i in range(MANY))
+    + ") -> Tensor\n",
+    "a schema with many faults": f"- func: musa::f({many('Tensr a{}=x', 500)}) -> Tensr\n",
+    "another schema": f"- func: nonzero({many('Tensor a{}')}) -> Tensor\n",
+    "deep brackets in a schema": f"- func: musa::f({'(' * MANY}{')' * MANY}) -> {'(' * MANY}{')' * MANY}\n",
+    "a deep type": f"- func: musa::f(int{'[]' * MANY} x) -> Tensor{'?' * MANY}\n",
+    "a deep default": f"- func: 'musa::f(int[] x={'[' * MANY}{']' * MANY}) -> Tensor'\n",
+    "precomputed": "- func: tril.out\n  precomputed: ["
+    + ", ".join(f"diagonal -> int v{i}" for i in range(MANY))
+    + "]\n",
+    "tags": "- func: nonzero\n  tags: ["
+    + ", ".join(f"t{i}" for i in range(MANY))
+    + "]\n  dispatch: {PrivateUse1: K}\n",
+    "releases": f"- func: nonzero\n  torch: '{many('>=2.{}')}'\n",
+    "a long name": "- func: " + "a" * 1_000_000,
+    "a long kernel": "- func: nonzero\n  dispatch: {PrivateUse1: " + "a" * 1_000_000 + "}\n",
+    "a long line": "- " * 900_000,
+    "flow keys": "{" + "a, " * 600_000 + "}",
+    "quotes": "- func: '" + "''" * 900_000 + "'",
+    "folded lines": "- func: " + "a \n   " * 300_000,
+    "too large": "#" * 3_000_000,
+    "anchors": "".join(f"- &a{i} {{func: nonzero}}\n" for i in range(MANY)),
+}
+LARGE_SOURCES = {
+    "namespaces": b"namespace a {" * MANY + b"}" * MANY,
+    "inline namespaces": b"namespace a::b { inline namespace c {" * MANY + b"}}" * MANY,
+    "linkage": b'extern "C" {' * MANY + b"}" * MANY,
+    "open namespaces": b"namespace a {" * MANY,
+    "parentheses": b"namespace at::musa { Tensor " + b"(" * MANY + b"f" + b")" * MANY + b"(int x) {} }",
+    "templates": b"namespace at::musa { Tensor f(" + b"a<" * MANY + b"int" + b">" * MANY + b" x) {} }",
+    "pointers": b"namespace at::musa { Tensor " + b"*" * MANY + b"f(int x) {} }",
+    "qualifiers": b"namespace at::musa { Tensor f(" + b"a::" * MANY + b"T x) {} }",
+    "words": b"a " * 100_000 + b"{} " * 100,
+    "braces": b"{" * 100_000,
+    "quotes": b'"' * 300_000,
+    "raw strings": b'R"(' * 100_000,
+    "conditionals": b"#if 0\n" * 50_000,
+    "continued lines": b"#define " + b"\\\n" * 100_000,
+    "registrations": b"REGISTER_DISPATCH(" * 30_000 + b"REGISTER_DISPATCH(a, " + b"x" * 300_000,
+    "comments": b"/* " * 100_000,
+}
+
+
+@pytest.mark.parametrize("name", LARGE_LISTS)
+def test_a_large_list(name: str) -> None:
+    generated(LARGE_LISTS[name].encode())
+
+
+@pytest.mark.parametrize("name", LARGE_SOURCES)
+def test_a_large_source(name: str) -> None:
+    with bounded():
+        parse_source(LARGE_SOURCES[name])
+
+
+@pytest.mark.parametrize(
+    "source",
+    [b"A\x80A(){", b"namespace at::musa { T\xff f(int \xe9) {} }", "namespace at::musa { T中 f() {} }".encode()],
+)
+def test_a_source_that_is_not_utf_8(source: bytes) -> None:
+    """Found by the test above this one: offsets count bytes, and text with replacement characters has others."""
+    assert all(item.name == "f" for item in parse_source(source))
 
 
 # ---- the command itself

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from opgen import cache, kernels
 from opgen.cpp import canonical_signature, canonical_type
-from opgen.diagnostics import OpgenError
+from opgen.diagnostics import Location, OpgenError
 from opgen.kernel_source import Found, parse_source, skeleton
 
 
@@ -325,10 +325,10 @@ def test_no_kernels_folder_is_an_empty_index(tmp_path: Path) -> None:
 
 
 def test_unreadable_source_is_an_error_with_its_path(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(path: Path) -> bytes:
+    def refuse(path: Path, mode: str) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Path, "read_bytes", refuse)
+    monkeypatch.setattr(Path, "open", refuse)
     with pytest.raises(OpgenError, match="cannot read the kernel source: Permission denied") as raised:
         kernels.scan_kernels(tree)
     assert str(raised.value).startswith(str(tree / "kernels/mudnn/Tril.cpp"))
@@ -360,3 +360,12 @@ def test_unusable_cache_folder_only_costs_time(tree: Path, tmp_path: Path, monke
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("OPGEN_CACHE_DIR", str(tmp_path / "file" / "below"))
     assert kernels.scan_kernels(tree) == first
+
+
+def test_a_source_of_many_megabytes_is_not_read(tree: Path) -> None:
+    path = tree / "kernels" / "mudnn" / "Large.cpp"
+    with path.open("wb") as file:
+        file.truncate(kernels.MAX_BYTES + 1)
+    with pytest.raises(OpgenError, match="the kernel source is larger than 4 MiB") as raised:
+        kernels.scan_kernels(tree)
+    assert raised.value.location == Location(str(path))

@@ -201,7 +201,7 @@ def test_an_unreadable_file_is_an_error(tmp_path):
 def test_an_endless_file_is_an_error():
     diagnostics = Diagnostics()
     assert load_specs("/dev/zero", diagnostics) == ()
-    assert "larger than 8 MiB" in messages(diagnostics)
+    assert "larger than 2 MiB" in messages(diagnostics)
 
 
 _fragments = st.sampled_from(
