@@ -12,7 +12,7 @@ from dataclasses import MISSING, fields, replace
 from typing import TYPE_CHECKING
 
 from opgen.classify import Form, Registration, classify
-from opgen.diagnostics import Diagnostics
+from opgen.diagnostics import Diagnostics, Location
 from opgen.spec import Inherit, OpSpec, select_specs
 from opgen.upstream import SUPPORTED_RELEASES
 
@@ -47,6 +47,8 @@ def warn_redundant(
     diagnostics: Diagnostics,
 ) -> None:
     """Warn about keys and entries of `specs` without which `registrations` would be the same."""
+    if not diagnostics.errors:  # a misspelt entry would have named it
+        _warn_unused(specs, registrations, kernels, backend, diagnostics)
     _warn_releases(specs, diagnostics)
     by_op: dict[str, list[Registration]] = {}
     for r in registrations:
@@ -64,6 +66,25 @@ def warn_redundant(
             before = [r for member in members for r in by_op.get(member.func, ())]
             if not again and _meaning(found) == _meaning(before):
                 diagnostics.warning(spec.at(key), f"'{_shown(spec, key)}' on '{spec.func}' changes nothing", _hint(key))
+
+
+def _warn_unused(
+    specs: Sequence[OpSpec],
+    registrations: Sequence[Registration],
+    kernels: KernelIndex,
+    backend: Backend,
+    diagnostics: Diagnostics,
+) -> None:
+    """Implementations that no entry names: nothing declares their class."""
+    named = {kernel for spec in specs for kernel in spec.dispatch.values()} | {r.kernel for r in registrations}
+    for name, (first, *_) in kernels.impls.items():
+        if name not in named and first.namespace == backend.namespace:
+            diagnostics.warning(
+                Location(first.path, first.line, first.column),
+                f"no entry names kernel '{name}'",
+                f"its class structured_{name} is declared nowhere, so it will not compile:\n"
+                f"add an entry with `dispatch: {{{backend.dispatch_key}: {name}}}`, or remove it",
+            )
 
 
 def _faulty(spec: OpSpec, diagnostics: Diagnostics) -> bool:

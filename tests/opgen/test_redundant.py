@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from generator_cases import classified, messages, specs, upstream
+from generator_cases import classified, index, messages, specs, upstream
 
 from opgen.backend import MUSA
 from opgen.diagnostics import Diagnostics
@@ -17,10 +17,11 @@ from opgen.upstream import SUPPORTED_RELEASES
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def warnings(text: str) -> Diagnostics:
+def warnings(text: str, kernels: KernelIndex | None = None) -> Diagnostics:
+    kernels = kernels or KernelIndex()
     entries, _ = specs(text)
-    found, diagnostics = classified(text)
-    warn_redundant(entries, found, upstream(), KernelIndex(), MUSA, None, diagnostics)
+    found, diagnostics = classified(text, kernels)
+    warn_redundant(entries, found, upstream(), kernels, MUSA, None, diagnostics)
     return diagnostics
 
 
@@ -172,6 +173,30 @@ EFFECTIVE = """\
 @pytest.mark.parametrize("text", [TAUGHT, EFFECTIVE])
 def test_what_the_manual_teaches_or_changes_something_is_not(text: str) -> None:
     assert messages(warnings(text)) == ""
+
+
+def test_an_implementation_that_no_entry_names(tmp_path: Path) -> None:
+    source = """\
+        namespace at::musa {
+        TORCH_IMPL_FUNC(MusaTril)(const Tensor& self, int64_t k, const Tensor& result) {}
+        TORCH_IMPL_FUNC(MusaOld)(const Tensor& self, int64_t k, const Tensor& result) {}
+        TORCH_IMPL_FUNC(MusaLeft)(const Tensor& self, int64_t k, const Tensor& result) {}
+        }
+        """
+    text = """\
+        - func: tril.out
+          dispatch: {PrivateUse1: MusaTril}
+        - func: triu.out
+          torch: "<2.11"
+          dispatch: {PrivateUse1: MusaOld}
+        """
+    kernels = index(tmp_path, {"mudnn/T.cpp": source})
+    assert messages(warnings(text, kernels)) == (
+        "kernels/mudnn/T.cpp:4:1: warning: no entry names kernel 'MusaLeft'\n"
+        "    its class structured_MusaLeft is declared nowhere, so it will not compile:\n"
+        "    add an entry with `dispatch: {PrivateUse1: MusaLeft}`, or remove it"
+    )
+    assert not warnings(text + "        - func: nope\n", kernels).warnings
 
 
 def test_an_entry_with_an_error_is_told_that_first() -> None:
