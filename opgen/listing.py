@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 import click
 
 from opgen.diagnostics import Diagnostics
-from opgen.options import format_option, yaml_option
+from opgen.options import format_option, torch_option, yaml_option
 from opgen.report import report
 from opgen.tables import print_table
 
 if TYPE_CHECKING:
     from opgen.classify import Registration
+    from opgen.upstream import TorchInstall
 
 __all__ = ["command", "rows"]
 
@@ -29,8 +30,9 @@ def rows(registrations: Iterable[Registration]) -> list[dict[str, object]]:
 
 @click.command(epilog="Example: opgen list --format json | jq '.[] | select(.family == \"ported\") | .op'")
 @yaml_option
+@torch_option
 @format_option
-def command(yaml_path: Path | None, output: str) -> None:
+def command(yaml_path: Path | None, torch: TorchInstall | None, output: str) -> None:
     """Show every entry's kind, kernel, family and source.
 
     One row for each entry and dispatch key. `kind` is legacy, legacy_meta, customized or unstructured; `form` says for
@@ -45,7 +47,7 @@ def command(yaml_path: Path | None, output: str) -> None:
     from opgen.project import find_project
 
     diagnostics = Diagnostics()
-    analysis = analyse(Sources.of(find_project(), yaml_path), diagnostics, need_sources=False)
+    analysis = analyse(Sources.of(find_project(), yaml_path, torch=torch), diagnostics, need_sources=False)
     listed = rows(analysis.registrations)
     if output == "json":
         click.echo(json.dumps(listed, indent=2))

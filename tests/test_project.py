@@ -57,6 +57,14 @@ def test_test_sets_up_and_builds_too() -> None:
     assert places == sorted(places)
 
 
+def test_versions_checks_every_release_and_keeps_the_table() -> None:
+    step = next(line for line in planned("versions", "JOBS=1").splitlines() if "opgen versions" in line)
+    assert step.split("opgen versions ")[1].split() == [
+        *("2.9.1", "2.11.0", "2.13.0", "2.14.1", "2.15.0"),
+        *("--jobs", "1", "--write", "docs/versions.md"),
+    ]
+
+
 def test_another_torch_has_an_environment_of_its_own() -> None:
     steps = planned("test", "TORCH=2.14.1")
     assert "torch==2.14.1" in steps

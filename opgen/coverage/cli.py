@@ -9,18 +9,20 @@ from typing import TYPE_CHECKING
 import click
 
 from opgen.diagnostics import Diagnostics
-from opgen.options import PathOption, format_option, yaml_option
+from opgen.options import PathOption, format_option, torch_option, yaml_option
 from opgen.report import report
 from opgen.tables import print_table
 
 if TYPE_CHECKING:
     from opgen.coverage.matrix import Matrix
+    from opgen.upstream import TorchInstall
 
 __all__ = ["command"]
 
 
 @click.command(epilog="Example: opgen coverage --format json | jq .totals")
 @yaml_option
+@torch_option
 @format_option
 @click.option(
     "--write",
@@ -28,7 +30,7 @@ __all__ = ["command"]
     type=PathOption(file_okay=False),
     help="Write README.md and coverage.json there.",
 )
-def command(yaml_path: Path | None, output: str, folder: Path | None) -> None:
+def command(yaml_path: Path | None, torch: TorchInstall | None, output: str, folder: Path | None) -> None:
     """Show the operator coverage matrix.
 
     Counted are the overloads for which the installed PyTorch has a CUDA kernel, less those that belong to one vendor's
@@ -45,7 +47,7 @@ def command(yaml_path: Path | None, output: str, folder: Path | None) -> None:
     from opgen.project import find_project
 
     diagnostics = Diagnostics()
-    analysis = analyse(Sources.of(find_project(), yaml_path), diagnostics, need_sources=False)
+    analysis = analyse(Sources.of(find_project(), yaml_path, torch=torch), diagnostics, need_sources=False)
     matrix = measure(analysis.registrations, analysis.upstream, MUSA)
     if output == "json":
         click.echo(to_json(matrix), nl=False)

@@ -12,10 +12,11 @@ import click
 
 from opgen.completion import OPERATOR
 from opgen.diagnostics import Diagnostics, OpgenError
-from opgen.options import format_option, yaml_option
+from opgen.options import format_option, torch_option, yaml_option
 
 if TYPE_CHECKING:
     from opgen.explain.facts import Explanation, Inputs
+    from opgen.upstream import TorchInstall
 
 __all__ = ["command", "load_inputs"]
 
@@ -23,18 +24,19 @@ __all__ = ["command", "load_inputs"]
 @click.command(epilog="Example: opgen explain lerp.Scalar_out")
 @click.argument("op", type=OPERATOR)
 @yaml_option
+@torch_option
 @format_option
-def command(op: str, yaml_path: Path | None, output: str) -> None:
+def command(op: str, yaml_path: Path | None, torch: TorchInstall | None, output: str) -> None:
     """Explain an operator: its group, the kinds possible, what is chosen and why, and the C++ to write.
 
     OP is an overload (`tril.out`), an operator of our own (`musa::swiglu`), or a name that several overloads share
     (`add`), which lists them. It may be written as error messages have it, `aten::tril.out`.
     """
+    inputs = load_inputs(yaml_path, torch)  # first: it decides whose torchgen the modules below import
     from opgen.explain.facts import explain
     from opgen.explain.find import find_operator
     from opgen.explain.text import overload_table, render
 
-    inputs = load_inputs(yaml_path)
     known = [*inputs.upstream.names, *(name for name in inputs.specs if name not in inputs.upstream.functions)]
     found = find_operator(op, known)
     if found.overloads:
@@ -64,16 +66,17 @@ def unknown_operator(op: str, nearest: tuple[str, ...], inputs: Inputs) -> Opgen
     )
 
 
-def load_inputs(yaml_path: Path | None) -> Inputs:
+def load_inputs(yaml_path: Path | None, torch: TorchInstall | None = None) -> Inputs:
     """Catalogue, operator list and sources of the project around the working folder."""
-    from opgen.explain.facts import Inputs
     from opgen.gen import Sources, analyse
     from opgen.project import find_project
     from opgen.spec import select_specs
 
-    sources = Sources.of(find_project(), yaml_path)
+    sources = Sources.of(find_project(), yaml_path, torch=torch)
     diagnostics = Diagnostics()
     analysis = analyse(sources, diagnostics)
+    from opgen.explain.facts import Inputs
+
     active = select_specs(analysis.specs, analysis.upstream.torch_version, Diagnostics())
     return Inputs(
         upstream=analysis.upstream,

@@ -125,7 +125,8 @@ def load_catalogue(install: TorchInstall, on_wait: Callable[[str], None] = lambd
     Raises OpgenError when the release cannot be read.
     """
     headers = stub_headers(install.torch / "include")
-    digest = hashlib.sha256(f"{_FORMAT}\0{install.digest()}\0{json.dumps(headers)}".encode()).hexdigest()
+    texts = "\0".join(f"{name}\0{text}" for name, text in headers.items())
+    digest = hashlib.sha256(f"{_FORMAT}\0{install.digest()}\0{texts}".encode()).hexdigest()
     name = f"catalogue-{install.release}"
     cached = cache.load(name, digest)
     if isinstance(cached, Catalogue):

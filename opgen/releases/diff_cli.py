@@ -59,8 +59,8 @@ def command(
     installed nor cached is fetched with pip: torchgen and the headers are kept, the wheel is deleted.
 
     `to edit` is what keeps the tree from generating, compiling or running right; `to look at` goes on as it is;
-    `coverage denominator` lists overloads that have a CUDA kernel on one side only. Releases in the cache that lie
-    between the two tell in which one something changed.
+    `coverage denominator` lists overloads that have a CUDA kernel on one side only. Releases at hand that lie between
+    the two tell in which one something changed.
 
     The exit status is 0, with --exit-code 1 when something has to be edited. Failures are status 1, too, with an
     `error:` on standard error and nothing on standard output.
@@ -73,7 +73,7 @@ def command(
     from opgen.releases.catalogue import load_catalogue
     from opgen.releases.changes import Urgency
     from opgen.releases.diff import compare
-    from opgen.releases.locate import cached_releases, find_release, release_cache
+    from opgen.releases.locate import between, find_release, release_cache
     from opgen.releases.progress import progress_shown
     from opgen.releases.show import as_json, as_markdown, as_text
     from opgen.releases.timeline import Timeline
@@ -90,10 +90,8 @@ def command(
         report(diagnostics, "nothing was compared")
         if diagnostics.errors:
             raise SystemExit(1)
-        old, new, *known = (
-            load_catalogue(install, lambda what: progress(what, 0, 0))
-            for install in (*installs, *cached_releases(folder))
-        )
+        installs += between(installs[0], installs[1], folder)
+        old, new, *known = (load_catalogue(install, lambda what: progress(what, 0, 0)) for install in installs)
     index = scan_kernels(sources.kernels.parent, sources.kernels)
     excluded = {op: item.library for op, item in vendor_only().items()}
     comparison = compare(specs, index, Timeline.of(old, new, known), MUSA, excluded)

@@ -22,12 +22,13 @@ from opgen.releases import wheel
 from opgen.releases.wheel import Progress
 from opgen.upstream import TorchInstall, find_torch, install_at
 
-__all__ = ["cached_releases", "find_release", "release_cache"]
+__all__ = ["between", "cached_releases", "find_release", "release_cache"]
 
 INSTALLED = "installed"
 """The word for the PyTorch of the running environment."""
 
-_VERSION = re.compile(r"\d+\.\d+(\.\d+)?(\+\w+)?")
+# Releases, their candidates and nightlies (2.16.0rc1, 2.16.0.dev20261130), with or without how the wheel was built.
+_VERSION = re.compile(r"\d+\.\d+(\.\d+((a|b|rc|\.dev)\d+)?)?(\+[\w.]+)?")
 
 
 def release_cache(explicit: Path | None = None) -> Path:
@@ -60,6 +61,18 @@ def find_release(text: str, cache: Path, progress: Progress) -> TorchInstall:
             hint="name a version (2.14.1), a wheel, or a folder that holds torch/ and torchgen/",
         )
     return _installed(text) or _cached(text, cache) or _fetch(text, cache, progress)
+
+
+def between(one: TorchInstall, other: TorchInstall, cache: Path) -> tuple[TorchInstall, ...]:
+    """The releases at hand (fetched, or installed) that lie between two, one of each; nothing is fetched."""
+    low, high = sorted((Version(one.release), Version(other.release)))
+    installed: tuple[TorchInstall, ...]
+    try:
+        installed = (find_torch(),)
+    except OpgenError:
+        installed = ()
+    at_hand = {install.release: install for install in (*installed, *cached_releases(cache))}
+    return tuple(install for release, install in at_hand.items() if low < Version(release) < high)
 
 
 def _in_folder(folder: Path) -> TorchInstall:
@@ -139,7 +152,7 @@ def _locked(cache: Path) -> Iterator[None]:
         raise OpgenError(
             f"cannot write to the cache of PyTorch releases: {error.strerror}",
             Location(str(cache)),
-            "name another folder with --cache DIR",
+            "name another folder with --cache DIR or OPGEN_CACHE_DIR",
         ) from None
     with lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

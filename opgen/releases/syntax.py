@@ -74,6 +74,7 @@ def _configure(project: Project, install: TorchInstall, folder: Path) -> None:
         f"-DTORCH_DIR={install.torch}",
         f"-DOPGEN_GENERATED={project.generated(install.release)}",
         "-DOPGEN_BUILD_TESTS=OFF",
+        "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON",
         f"-DCMAKE_CXX_COMPILER_LAUNCHER={sys.executable};{_LAUNCHER}",
     ]
     done = subprocess.run(arguments, capture_output=True, text=True, check=False)

@@ -130,7 +130,7 @@ def explain(version: str, said: str) -> OpgenError:
     if "No space left on device" in said or "Errno 28" in said:
         return OpgenError(
             f"the disk is full: the wheel of torch {version} takes up to 1 GB until it is unpacked",
-            hint="make room, or name a folder on another disk with --cache DIR",
+            hint="make room, or name a folder on another disk with --cache DIR or OPGEN_CACHE_DIR",
         )
     known = {word.strip() for found in re.findall(r"\(from versions: ([^)]*)\)", said) for word in found.split(",")}
     versions = sorted((v for v in map(_version, known) if v is not None), reverse=True)
@@ -189,5 +189,9 @@ def _is_wanted(name: str) -> bool:
 def _unwritable(error: OSError, folder: Path) -> OpgenError:
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)
     what = "the disk is full" if full else f"cannot unpack the wheel: {error.strerror or error}"
-    hint = "make room, or name another folder with --cache DIR" if full else "name another folder with --cache DIR"
+    hint = (
+        "make room, or name another folder with --cache DIR or OPGEN_CACHE_DIR"
+        if full
+        else "name another folder with --cache DIR"
+    )
     return OpgenError(what, Location(str(error.filename or folder)), hint)

@@ -6,16 +6,18 @@ import json
 import os
 import subprocess
 import sys
+from datetime import date
 from pathlib import Path
 
 import pytest
 
 from opgen.ninja import run_ninja
-from opgen.project import find_project, find_root
+from opgen.project import Project, find_project, find_root
 from opgen.releases import syntax_only
 from opgen.releases.locate import cached_releases, release_cache
+from opgen.releases.syntax import check_syntax
 from opgen.releases.versions import Row, merge, read_rows, render
-from opgen.upstream import find_torch
+from opgen.upstream import find_torch, install_at
 
 ROOT = find_root(Path(__file__).parent)
 FADE = "- func: fade(Tensor self) -> Tensor\n  dispatch:\n    CPU, CUDA: fade\n"
@@ -142,7 +144,7 @@ def test_diff_says_what_is_wrong_with_the_operator_list(project, command):
     assert "nothing was compared" in done.stderr
 
 
-def test_check_and_gen_work_for_a_pytorch_that_is_not_installed(project, command):
+def test_verbs_work_for_a_pytorch_that_is_not_installed(project, command):
     other = make_release(project / "other", "2.15.0", FADE)
     arguments = ("--yaml", "ops.yaml", "--kernels", "kernels")
     checked = command("check", *arguments, "--torch", other)
@@ -150,6 +152,10 @@ def test_check_and_gen_work_for_a_pytorch_that_is_not_installed(project, command
     generated = command("gen", *arguments, "--torch", other, "--out", "out")
     assert generated.returncode == 0, generated.stderr
     assert "MyFade" in (project / "out" / "include" / "torch_musa" / "ops" / "fade_native.h").read_text()
+    for verb in (("list",), ("coverage",), ("explain", "fade")):
+        asked = command(*verb, "--yaml", "ops.yaml", "--torch", other)
+        assert (asked.returncode, asked.stderr) == (0, "")
+        assert ("2.15.0" if verb[0] == "coverage" else "fade") in asked.stdout
     # The installed PyTorch has no such operator.
     assert "has no operator 'fade'" in command("check", *arguments).stderr
 
@@ -168,6 +174,16 @@ def test_the_table_keeps_rows_of_releases_that_were_not_checked_again(tmp_path):
     assert read_rows(path) == (row("2.9.1"), row("2.15.0", failed="3"))
     again = merge(read_rows(path), [row("2.15.0", day="2026-12-01"), row("2.11.0")])
     assert again == (row("2.9.1"), row("2.11.0"), row("2.15.0", day="2026-12-01"))
+
+
+def test_the_committed_table_has_every_release_and_no_failure():
+    text = (ROOT / "docs" / "versions.md").read_text(encoding="utf-8")
+    rows = read_rows(ROOT / "docs" / "versions.md")
+    assert render(rows) == text, "docs/versions.md is written by `make versions`"
+    releases = next(line for line in (ROOT / "Makefile").read_text().splitlines() if line.startswith("RELEASES"))
+    assert [r.torch for r in rows] == releases.split("?=")[1].split()
+    assert {r.failed for r in rows} == {"0"}
+    assert all(date.fromisoformat(r.date) for r in rows)
 
 
 # ---- checking without compiling ------------------------------------------------------------------------------------
@@ -198,6 +214,40 @@ def test_a_source_that_does_not_compile_fails_the_check_and_a_good_one_is_marked
         assert syntax_only.main(command) == code
     assert good.with_suffix(".o").read_bytes() == b""
     assert not bad.with_suffix(".o").exists()
+
+
+SMALL_PROJECT = """\
+cmake_minimum_required(VERSION 3.27)
+project(small LANGUAGES CXX)
+add_library(small SHARED ${CMAKE_SOURCE_DIR}/kernels/one.cpp ${CMAKE_SOURCE_DIR}/kernels/two.cpp)
+target_include_directories(small SYSTEM PRIVATE ${TORCH_DIR}/include)
+target_precompile_headers(small PRIVATE <ATen/native/Some.h>)
+target_link_libraries(small PRIVATE ${TORCH_DIR}/lib/no_such_library.so)
+"""
+
+
+@pytest.mark.build
+def test_a_tree_is_checked_against_headers_alone_and_only_what_changed_again(tmp_path):
+    install = install_at(make_release(tmp_path / "torch", "2.15.0", FADE, "inline int some() { return 1; }\n"))
+    (tmp_path / "CMakeLists.txt").write_text(SMALL_PROJECT)
+    kernels = tmp_path / "kernels"
+    kernels.mkdir()
+    (kernels / "one.cpp").write_text("int one() { return some(); }\n")
+    (kernels / "two.cpp").write_text("int two() { return none(); }\n")
+
+    def check() -> tuple[int, int, tuple[str, ...]]:
+        result = check_syntax(Project(tmp_path), install, 1, lambda done, total, what: None)
+        assert ("not declared" in result.text) == bool(result.failed)
+        assert result.compiler.split()[1][0].isdigit()
+        return result.files, result.checked, result.failed
+
+    assert check() == (2, 2, ("CMakeFiles/small.dir/kernels/two.cpp.o",))
+    assert check() == (2, 1, ("CMakeFiles/small.dir/kernels/two.cpp.o",))
+    (kernels / "two.cpp").write_text("int two() { return some(); }\n")
+    assert check() == (2, 1, ())
+    assert check() == (2, 0, ())
+    (install.torch / "include" / "ATen" / "native" / "Some.h").write_text("inline int other() { return 1; }\n")
+    assert len(check()[2]) == 2
 
 
 def test_ninja_goes_on_after_a_failure_and_names_what_failed(tmp_path):

@@ -86,6 +86,15 @@ def test_a_minor_version_means_its_newest_patch(offline, tmp_path):
     assert [install.version for install in cached_releases(tmp_path / "cache")] == ["2.14.1"]
 
 
+@pytest.mark.parametrize("version", ["2.16.0rc1", "2.16.0.dev20261130+cpu"])
+def test_a_candidate_or_a_nightly_can_be_named(version, offline, tmp_path):
+    make_wheel(offline, version)
+    make_wheel(offline, "2.15.0")
+    install = find_release(version.partition("+")[0], tmp_path / "cache", silent)
+    assert install.version == version
+    assert cached_releases(tmp_path / "cache") == (install,)
+
+
 def test_the_installed_release_is_taken_where_it_stands(tmp_path):
     install = find_torch()
     assert find_release("installed", tmp_path, silent) == install
