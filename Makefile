@@ -10,9 +10,10 @@ BIN     := $(VENV)/bin
 STAMP   := $(VENV)/.installed-torch$(TORCH)
 JOBS    ?= $(shell nproc)
 RELEASES ?= 2.9.1 2.11.0 2.13.0 2.14.1 2.15.0
+SANITIZERS ?= address undefined thread
 CXX_SOURCES = git ls-files '*.cpp' '*.h' '*.cu' '*.cuh' '*.muh'
 
-.PHONY: help env build demo test bench lint format coverage versions clean
+.PHONY: help env build demo test sanitize bench lint format coverage versions clean
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
@@ -33,6 +34,13 @@ demo: build ## everything, ending in a network trained on device musa
 
 test: build ## every test
 	$(BIN)/python -m pytest -n $(JOBS) tests
+
+sanitize: $(STAMP) ## the toolkit's C++ tests under AddressSanitizer, UndefinedBehaviorSanitizer and ThreadSanitizer
+	@set -e; for kind in $(SANITIZERS); do echo "== $$kind"; \
+	  $(BIN)/cmake -G Ninja -S . -B build/sanitize-$$kind -DOPGEN_SANITIZE=$$kind \
+	    -DPython3_EXECUTABLE=$(CURDIR)/$(BIN)/python -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja > build/sanitize-$$kind.log; \
+	  $(BIN)/cmake --build build/sanitize-$$kind -j $(JOBS); \
+	  $(BIN)/ctest --test-dir build/sanitize-$$kind --output-on-failure; done
 
 bench: build ## the speed figures, each beside what it is compared with
 	$(BIN)/python benchmarks/bench.py

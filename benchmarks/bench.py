@@ -4,7 +4,7 @@ Measured are the commands and calls a developer waits for. Nothing here passes o
 
     python benchmarks/bench.py                 # needs a build
     python benchmarks/bench.py --cold          # adds a cold generate + build in a copy of the tree (minutes)
-    python benchmarks/bench.py --only gen      # generation alone: gen, build, ops
+    python benchmarks/bench.py --only gen      # one part alone: gen, build, sdk, ops
 """
 
 from __future__ import annotations
@@ -143,6 +143,23 @@ def bench_cold(project: Project) -> Iterator[Figure]:
     yield Figure("opgen build, cold", seconds, 360, "s", "target", f"{os.cpu_count()} cores")
 
 
+# ---- toolkit
+
+
+def bench_sdk(project: Project) -> Iterator[Figure]:
+    """What the host stand-in's runtime adds to a piece of device work."""
+    folder = os.environ.get("TORCH_MUSA_BUILD_DIR")
+    found = [Path(folder)] if folder else sorted((project.root / "build").glob("host-torch*"))
+    binary = next((path for path in (build / "bin" / "runtime_switch" for build in found) if path.is_file()), None)
+    if binary is None:
+        sys.exit("no runtime_switch in build/: build with `opgen build` first")
+    done = subprocess.run([binary], capture_output=True, text=True, check=True)
+    mode, switch, enqueue = done.stdout.split()
+    note = f"TORCH_MUSA_HOST_PROTECT: {mode}"
+    yield Figure("protection switch, on and off again", float(switch), 100, "ns", "target", note)
+    yield Figure("enqueue of nothing", float(enqueue), 100, "ns", "target", "the switch included")
+
+
 # ---- operators
 
 
@@ -198,7 +215,12 @@ def _matmul(device: str) -> Callable[[], object]:
     return lambda: a @ a
 
 
-BENCHES: dict[str, Callable[[Project], Iterator[Figure]]] = {"gen": bench_gen, "build": bench_build, "ops": bench_ops}
+BENCHES: dict[str, Callable[[Project], Iterator[Figure]]] = {
+    "gen": bench_gen,
+    "build": bench_build,
+    "sdk": bench_sdk,
+    "ops": bench_ops,
+}
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -18,7 +18,7 @@ typedef enum musaError {
   musaSuccess = 0,
   musaErrorInvalidValue = 1,
   musaErrorMemoryAllocation = 2,
-  musaErrorInitializationError = 3,
+  musaErrorInitializationError = 3,  // also: a device was used before this process was forked
   musaErrorInvalidConfiguration = 9,
   musaErrorInvalidDevicePointer = 17,
   musaErrorInvalidMemcpyDirection = 21,
@@ -26,8 +26,11 @@ typedef enum musaError {
   musaErrorInvalidDeviceFunction = 98,
   musaErrorNoDevice = 100,
   musaErrorInvalidDevice = 101,
+  musaErrorDeviceUninitialized = 201,  // an IPC handle opened by the process that made it
+  musaErrorMapBufferObjectFailed = 205,
   musaErrorPeerAccessUnsupported = 217,
   musaErrorInvalidResourceHandle = 400,
+  musaErrorIllegalState = 401,
   musaErrorNotReady = 600,
   musaErrorIllegalAddress = 700,
   musaErrorLaunchOutOfResources = 701,
@@ -40,6 +43,15 @@ typedef enum musaError {
   musaErrorLaunchFailure = 719,
   musaErrorNotPermitted = 800,
   musaErrorNotSupported = 801,
+  musaErrorStreamCaptureUnsupported = 900,
+  musaErrorStreamCaptureInvalidated = 901,
+  musaErrorStreamCaptureMerge = 902,
+  musaErrorStreamCaptureUnmatched = 903,
+  musaErrorStreamCaptureUnjoined = 904,
+  musaErrorStreamCaptureIsolation = 905,
+  musaErrorStreamCaptureImplicit = 906,
+  musaErrorCapturedEvent = 907,
+  musaErrorStreamCaptureWrongThread = 908,
   musaErrorUnknown = 999
 } musaError_t;
 
@@ -96,7 +108,9 @@ typedef struct musaDeviceProp {
 } musaDeviceProp;
 
 // TORCH_MUSA_HOST_DEVICES sets the number of devices (default 2), TORCH_MUSA_HOST_MEMORY the
-// memory of each in MiB, MUSA_ARCH the profile (mp_21, mp_22, mp_31 = default).
+// memory of each in MiB ("64", or "64,128" for devices of different sizes), MUSA_ARCH the profile
+// (mp_21, mp_22, mp_31 = default), MUSA_VISIBLE_DEVICES which devices this process sees and in
+// which order ("1,0"; an unknown entry hides itself and what follows).
 MUSART_API musaError_t musaGetDeviceCount(int* count);
 MUSART_API musaError_t musaGetDevice(int* device);
 MUSART_API musaError_t musaSetDevice(int device);
@@ -104,6 +118,7 @@ MUSART_API musaError_t musaGetDeviceProperties(musaDeviceProp* prop, int device)
 MUSART_API musaError_t musaDeviceSynchronize(void);
 MUSART_API musaError_t musaDeviceCanAccessPeer(int* can_access, int device, int peer_device);
 MUSART_API musaError_t musaDeviceEnablePeerAccess(int peer_device, unsigned int flags);
+MUSART_API musaError_t musaDeviceDisablePeerAccess(int peer_device);
 // Lower numbers are higher priorities.
 MUSART_API musaError_t musaDeviceGetStreamPriorityRange(int* least, int* greatest);
 MUSART_API musaError_t musaDriverGetVersion(int* version);
@@ -140,6 +155,9 @@ typedef struct musaPointerAttributes {
 #define musaHostAllocMapped 0x02u
 #define musaHostAllocWriteCombined 0x04u
 
+#define musaMemAttachGlobal 0x01u
+#define musaMemAttachHost 0x02u
+
 #define musaHostRegisterDefault 0x00u
 #define musaHostRegisterPortable 0x01u
 #define musaHostRegisterMapped 0x02u
@@ -151,6 +169,7 @@ typedef struct musaEvent* musaEvent_t;
 
 MUSART_API musaError_t musaMalloc(void** pointer, size_t bytes);  // 256-byte aligned
 MUSART_API musaError_t musaFree(void* pointer);                   // null is allowed
+MUSART_API musaError_t musaMallocManaged(void** pointer, size_t bytes, unsigned int flags);
 MUSART_API musaError_t musaMallocHost(void** pointer, size_t bytes);
 MUSART_API musaError_t musaHostAlloc(void** pointer, size_t bytes, unsigned int flags);
 MUSART_API musaError_t musaFreeHost(void* pointer);
@@ -158,6 +177,7 @@ MUSART_API musaError_t musaHostRegister(void* pointer, size_t bytes, unsigned in
 MUSART_API musaError_t musaHostUnregister(void* pointer);
 MUSART_API musaError_t musaHostGetDevicePointer(void** device_pointer, void* host_pointer,
                                                 unsigned int flags);
+MUSART_API musaError_t musaHostGetFlags(unsigned int* flags, void* host_pointer);
 MUSART_API musaError_t musaMemGetInfo(size_t* free_bytes, size_t* total_bytes);
 MUSART_API musaError_t musaPointerGetAttributes(musaPointerAttributes* attributes,
                                                 const void* pointer);
@@ -172,10 +192,68 @@ MUSART_API musaError_t musaMemcpyPeerAsync(void* dst, int dst_device, const void
 MUSART_API musaError_t musaMemset(void* pointer, int value, size_t bytes);
 MUSART_API musaError_t musaMemsetAsync(void* pointer, int value, size_t bytes, musaStream_t stream);
 
+// ---- memory pools ----------------------------------------------------------------------------
+
+// Memory in the order of a stream: a block freed on a stream is free for that stream's later work
+// at once, for everybody else when the stream has come to the free.
+
+struct musaMemPool;
+typedef struct musaMemPool* musaMemPool_t;
+
+typedef enum musaMemPoolAttr {
+  musaMemPoolReuseFollowEventDependencies = 1,    // int, 1
+  musaMemPoolReuseAllowOpportunistic = 2,         // int, 1: reuse what another stream has freed
+  musaMemPoolReuseAllowInternalDependencies = 3,  // int, 1: ... even if that means waiting for it
+  musaMemPoolAttrReleaseThreshold = 4,            // uint64_t bytes kept at a synchronization, 0
+  musaMemPoolAttrReservedMemCurrent = 5,          // uint64_t, read only
+  musaMemPoolAttrReservedMemHigh = 6,             // uint64_t, may be set to 0
+  musaMemPoolAttrUsedMemCurrent = 7,              // uint64_t, read only
+  musaMemPoolAttrUsedMemHigh = 8                  // uint64_t, may be set to 0
+} musaMemPoolAttr;
+
+MUSART_API musaError_t musaDeviceGetDefaultMemPool(musaMemPool_t* pool, int device);
+MUSART_API musaError_t musaDeviceGetMemPool(musaMemPool_t* pool, int device);
+MUSART_API musaError_t musaDeviceSetMemPool(int device, musaMemPool_t pool);
+MUSART_API musaError_t musaMallocAsync(void** pointer, size_t bytes, musaStream_t stream);
+MUSART_API musaError_t musaMallocFromPoolAsync(void** pointer, size_t bytes, musaMemPool_t pool,
+                                               musaStream_t stream);
+MUSART_API musaError_t musaFreeAsync(void* pointer, musaStream_t stream);
+MUSART_API musaError_t musaMemPoolSetAttribute(musaMemPool_t pool, musaMemPoolAttr attribute,
+                                               void* value);
+MUSART_API musaError_t musaMemPoolGetAttribute(musaMemPool_t pool, musaMemPoolAttr attribute,
+                                               void* value);
+// Gives unused memory back to the device until no more than `keep` bytes are reserved.
+MUSART_API musaError_t musaMemPoolTrimTo(musaMemPool_t pool, size_t keep);
+
+// ---- between processes -----------------------------------------------------------------------
+
+#define MUSA_IPC_HANDLE_SIZE 64
+typedef struct musaIpcMemHandle {
+  char reserved[MUSA_IPC_HANDLE_SIZE];
+} musaIpcMemHandle_t;
+typedef struct musaIpcEventHandle {
+  char reserved[MUSA_IPC_HANDLE_SIZE];
+} musaIpcEventHandle_t;
+
+#define musaIpcMemLazyEnablePeerAccess 0x01u
+
+// A handle stands for the whole allocation that holds `pointer`; opening it yields the
+// allocation's beginning. It is valid while the process that made it lives and holds the memory.
+MUSART_API musaError_t musaIpcGetMemHandle(musaIpcMemHandle_t* handle, void* pointer);
+MUSART_API musaError_t musaIpcOpenMemHandle(void** pointer, musaIpcMemHandle_t handle,
+                                            unsigned int flags);
+MUSART_API musaError_t musaIpcCloseMemHandle(void* pointer);
+MUSART_API musaError_t musaIpcGetEventHandle(musaIpcEventHandle_t* handle, musaEvent_t event);
+MUSART_API musaError_t musaIpcOpenEventHandle(musaEvent_t* event, musaIpcEventHandle_t handle);
+
 // ---- streams and events ----------------------------------------------------------------------
 
-// The default stream is the null handle (of the current device); the two named ones are its
-// explicit spellings.
+// The default stream is the null handle (of the current device), which musaStreamLegacy spells
+// out: it waits for the device's blocking streams and they for it. musaStreamPerThread is a
+// blocking stream of the calling thread's own.
+//
+// Work runs inside the call that enqueues it, unless MUSA_LAUNCH_BLOCKING=0: then every stream has
+// a thread, calls return at once as on a card, and missing synchronization shows.
 #define musaStreamLegacy ((musaStream_t)0x1)
 #define musaStreamPerThread ((musaStream_t)0x2)
 
@@ -188,6 +266,8 @@ MUSART_API musaError_t musaMemsetAsync(void* pointer, int value, size_t bytes, m
 #define musaEventInterprocess 0x04u
 
 #define musaEventWaitDefault 0x00u
+
+#define musaEventRecordDefault 0x00u
 
 typedef void (*musaHostFn_t)(void* user_data);
 
@@ -208,11 +288,94 @@ MUSART_API musaError_t musaLaunchHostFunc(musaStream_t stream, musaHostFn_t func
 MUSART_API musaError_t musaEventCreate(musaEvent_t* event);
 MUSART_API musaError_t musaEventCreateWithFlags(musaEvent_t* event, unsigned int flags);
 MUSART_API musaError_t musaEventRecord(musaEvent_t event, musaStream_t stream);
+MUSART_API musaError_t musaEventRecordWithFlags(musaEvent_t event, musaStream_t stream,
+                                                unsigned int flags);
 MUSART_API musaError_t musaEventQuery(musaEvent_t event);
 MUSART_API musaError_t musaEventSynchronize(musaEvent_t event);
 MUSART_API musaError_t musaEventElapsedTime(float* milliseconds, musaEvent_t start,
                                             musaEvent_t end);
 MUSART_API musaError_t musaEventDestroy(musaEvent_t event);
+
+// ---- graphs ----------------------------------------------------------------------------------
+
+struct musaGraph;
+typedef struct musaGraph* musaGraph_t;
+struct musaGraphNode;
+typedef struct musaGraphNode* musaGraphNode_t;
+struct musaGraphExec;
+typedef struct musaGraphExec* musaGraphExec_t;
+
+typedef enum musaStreamCaptureMode {
+  musaStreamCaptureModeGlobal = 0,       // no thread may make an unsafe call (an allocation, say)
+  musaStreamCaptureModeThreadLocal = 1,  // ... not the capturing thread
+  musaStreamCaptureModeRelaxed = 2
+} musaStreamCaptureMode;
+
+typedef enum musaStreamCaptureStatus {
+  musaStreamCaptureStatusNone = 0,
+  musaStreamCaptureStatusActive = 1,
+  musaStreamCaptureStatusInvalidated = 2
+} musaStreamCaptureStatus;
+
+typedef enum musaGraphNodeType {
+  musaGraphNodeTypeKernel = 0,
+  musaGraphNodeTypeMemcpy = 1,
+  musaGraphNodeTypeMemset = 2,
+  musaGraphNodeTypeHost = 3,
+  musaGraphNodeTypeEmpty = 5
+} musaGraphNodeType;
+
+// Between Begin and End the stream's work is recorded instead of run; so is that of streams that
+// wait for an event of it. Each End takes one graph.
+MUSART_API musaError_t musaStreamBeginCapture(musaStream_t stream, musaStreamCaptureMode mode);
+MUSART_API musaError_t musaStreamEndCapture(musaStream_t stream, musaGraph_t* graph);
+MUSART_API musaError_t musaStreamIsCapturing(musaStream_t stream, musaStreamCaptureStatus* status);
+MUSART_API musaError_t musaStreamGetCaptureInfo(musaStream_t stream,
+                                                musaStreamCaptureStatus* status,
+                                                unsigned long long* id);
+MUSART_API musaError_t musaThreadExchangeStreamCaptureMode(musaStreamCaptureMode* mode);
+// `nodes` null: only the number. Else up to *count nodes are written and *count says how many.
+MUSART_API musaError_t musaGraphGetNodes(musaGraph_t graph, musaGraphNode_t* nodes, size_t* count);
+MUSART_API musaError_t musaGraphNodeGetType(musaGraphNode_t node, musaGraphNodeType* type);
+MUSART_API musaError_t musaGraphInstantiate(musaGraphExec_t* exec, musaGraph_t graph,
+                                            unsigned long long flags);
+MUSART_API musaError_t musaGraphLaunch(musaGraphExec_t exec, musaStream_t stream);
+MUSART_API musaError_t musaGraphExecDestroy(musaGraphExec_t exec);
+MUSART_API musaError_t musaGraphDestroy(musaGraph_t graph);
+
+// ---- kernels ---------------------------------------------------------------------------------
+
+typedef struct musaFuncAttributes {
+  size_t sharedSizeBytes;  // static
+  size_t constSizeBytes;
+  size_t localSizeBytes;
+  int maxThreadsPerBlock;
+  int numRegs;
+  int ptxVersion;
+  int binaryVersion;
+  int cacheModeCA;
+  int maxDynamicSharedSizeBytes;
+  int preferredShmemCarveout;
+} musaFuncAttributes;
+
+typedef enum musaFuncAttribute {
+  musaFuncAttributeMaxDynamicSharedMemorySize = 8,
+  musaFuncAttributePreferredSharedMemoryCarveout = 9
+} musaFuncAttribute;
+
+#define musaOccupancyDefault 0x00u
+#define musaOccupancyDisableCachingOverride 0x01u
+
+// `function` is a __global__ function's address; musaErrorInvalidDeviceFunction for any other.
+MUSART_API musaError_t musaFuncGetAttributes(musaFuncAttributes* attributes, const void* function);
+MUSART_API musaError_t musaFuncSetAttribute(const void* function, musaFuncAttribute attribute,
+                                            int value);
+MUSART_API musaError_t musaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks,
+                                                                     const void* function,
+                                                                     int block_size,
+                                                                     size_t dynamic_shared);
+MUSART_API musaError_t musaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+    int* blocks, const void* function, int block_size, size_t dynamic_shared, unsigned int flags);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -109,3 +109,62 @@ def test_dropout_is_reproducible():
     a = torch.nn.functional.dropout(x, 0.5)
     torch.manual_seed(1)
     assert torch.equal(torch.nn.functional.dropout(x, 0.5), a)
+
+
+DRAWS = """
+    import hashlib, torch
+    torch.musa.manual_seed_all(11)
+    digest = hashlib.sha256()
+    for draw in (
+        lambda: torch.rand(100_003, device="musa"),
+        lambda: torch.randn(100_003, device="musa"),
+        lambda: torch.randint(0, 1000, (50_001,), device="musa"),
+        lambda: torch.empty(70_001, device="musa").exponential_(),
+        lambda: torch.bernoulli(torch.full((70_001,), 0.3, device="musa")),
+        lambda: torch.nn.functional.dropout(torch.ones(90_001, device="musa"), 0.4),
+        lambda: torch.randperm(10_007, device="musa"),
+        lambda: torch.rand(3, device="musa:1"),
+    ):
+        digest.update(draw().cpu().numpy().tobytes())
+    print(digest.hexdigest(), torch.musa.get_rng_state().tolist())
+"""
+
+
+@pytest.mark.parametrize("mode", ["1", "0"])
+def test_the_stream_does_not_depend_on_the_number_of_host_threads(run_python, mode):
+    results = {
+        run_python(DRAWS, OMP_NUM_THREADS=threads, MUSA_LAUNCH_BLOCKING=mode).stdout for threads in ("1", "3", "8")
+    }
+    assert len(results) == 1
+
+
+def test_an_offset_says_where_the_stream_goes_on():
+    g = torch.Generator("musa").manual_seed(9)
+    torch.rand(1000, generator=g, device="musa")
+    offset = g.get_offset()
+    assert offset > 0 and offset % 4 == 0
+    expected = torch.randn(1000, generator=g, device="musa")
+    again = torch.Generator("musa").manual_seed(9)
+    again.set_offset(offset)
+    assert torch.equal(torch.randn(1000, generator=again, device="musa"), expected)
+
+
+def test_manual_seed_all_reaches_every_device():
+    torch.musa.manual_seed_all(77)
+    first = [torch.rand(20, device=f"musa:{i}").cpu() for i in range(torch.musa.device_count())]
+    assert all(g.initial_seed() == 77 for g in torch.musa.default_generators)
+    assert all(torch.equal(first[0], other) for other in first)
+    torch.musa.seed_all()
+    assert len({g.initial_seed() for g in torch.musa.default_generators}) == 1
+    assert torch.musa.initial_seed() != 77
+
+
+def test_threads_share_a_generator_without_drawing_twice():
+    from concurrent.futures import ThreadPoolExecutor
+
+    torch.musa.manual_seed(5)
+    with ThreadPoolExecutor(4) as pool:
+        drawn = list(pool.map(lambda _: tuple(torch.rand(8, device="musa").tolist()), range(64)))
+    assert len(set(drawn)) == 64
+    torch.musa.manual_seed(5)
+    assert {tuple(torch.rand(8, device="musa").tolist()) for _ in range(64)} == set(drawn)

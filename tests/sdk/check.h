@@ -1,7 +1,8 @@
 // A test binary's frame: cases register themselves, main (check_main.cpp) lists or runs them.
 //
 //   TEST(name) { CHECK(condition); CHECK_EQ(actual, expected); }
-//   TEST_WITH_ENV(name, "VARIABLE=value") { ... }   // in a process of its own with that variable
+//   TEST_WITH_ENV(name, "A=1 B=2") { ... }   // in a process of its own with these variables
+//   TEST_DIES(name, "A=1", "text") { ... }   // likewise; a signal must end it, and say `text`
 //
 // A failed check ends its case with an exception; the others go on.
 #pragma once
@@ -17,18 +18,25 @@ namespace check {
 struct Case {
   std::string name;
   void (*body)();
-  std::string environment;  // "VARIABLE=value" or empty
+  std::string environment;  // "VARIABLE=value VARIABLE=value", or empty: no process of its own
+  std::string last_words;   // not empty: the process must die of a signal with this on stderr
 };
 
 std::vector<Case>& cases();
 
 struct Registrar {
-  Registrar(const char* name, void (*body)(), const char* environment = "") {
-    cases().push_back({name, body, environment});
+  Registrar(const char* name, void (*body)(), const char* environment = "",
+            const char* last_words = "") {
+    cases().push_back({name, body, environment, last_words});
   }
 };
 
 struct Failed : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// Ends a case that this machine cannot run, with the reason.
+struct Skipped : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
@@ -57,13 +65,14 @@ void equal(const A& actual, const B& expected, const char* text, const char* fil
 
 }  // namespace check
 
-#define CHECK_DEFINE(name, environment)                                     \
+#define CHECK_DEFINE(name, ...)                                             \
   static void name();                                                       \
-  static const check::Registrar registrar_##name{#name, name, environment}; \
+  static const check::Registrar registrar_##name{#name, name, __VA_ARGS__}; \
   static void name()
 
 #define TEST(name) CHECK_DEFINE(name, "")
 #define TEST_WITH_ENV(name, environment) CHECK_DEFINE(name, environment)
+#define TEST_DIES(name, environment, text) CHECK_DEFINE(name, environment, text)
 
 // c10's logging has macros of these names; they abort the process. Include ATen first.
 #undef CHECK

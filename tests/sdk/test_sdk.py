@@ -23,9 +23,11 @@ def _binary(name: str) -> Path:
     return Path(os.environ.get("TORCH_MUSA_BUILD_DIR", default)) / "bin" / name
 
 
-def _run(name: str, *arguments: str, log_level: str = "FATAL") -> subprocess.CompletedProcess[str]:
+def _run(name: str, *arguments: str, log_level: str = "FATAL", mode: str = "") -> subprocess.CompletedProcess[str]:
     # By default without the reasons of refusals: many cases provoke some, they would drown a real failure.
     environment = {**os.environ, "MUDNN_LOG_LEVEL": log_level}
+    if mode == "asynchronous":
+        environment["MUSA_LAUNCH_BLOCKING"] = "0"
     return subprocess.run(
         [_binary(name), *arguments], capture_output=True, text=True, timeout=TIMEOUT_S, env=environment, check=False
     )
@@ -35,18 +37,19 @@ def _cases(name: str) -> list[str]:
     """The cases as the source spells them, so that collecting does not need the binary."""
     text = (Path(__file__).parent / f"{name}.cpp").read_text()
     prefixes = {"UNARY_TEST": "unary_", "BINARY_TEST": "binary_"}
-    found = re.findall(r"^(TEST|TEST_WITH_ENV|UNARY_TEST|BINARY_TEST|TEST_MODES)\((\w+)", text, re.MULTILINE)
+    macros = r"^((?:ASYNC_|IPC_|UNARY_|BINARY_)?TEST(?:_WITH_ENV|_DIES|_MODES)?)\((\w+)"
+    found = re.findall(macros, text, re.MULTILINE)
     return [prefixes.get(macro, "") + case for macro, case in found]
 
 
 @functools.cache
-def _verdicts(name: str) -> dict[str, str]:
-    """Case -> "" or what failed, from one run of the whole binary."""
+def _verdicts(name: str, mode: str) -> dict[str, tuple[str, str]]:
+    """Case -> PASS, FAIL or SKIP and the reason, from one run of the whole binary."""
     verdicts = {}
-    for line in _run(name).stdout.splitlines():
+    for line in _run(name, mode=mode).stdout.splitlines():
         verdict, case, *reason = line.split(" ", 2)
-        if verdict in ("PASS", "FAIL"):
-            verdicts[case] = "" if verdict == "PASS" else reason[0]
+        if verdict in ("PASS", "FAIL", "SKIP"):
+            verdicts[case] = (verdict, reason[0] if reason else "")
     return verdicts
 
 
@@ -60,14 +63,22 @@ def test_binary_is_built_and_lists_its_cases(name: str) -> None:
 ALL_CASES = [(name, case) for name in SOURCES for case in _cases(name)]
 
 
-@pytest.mark.parametrize(("name", "case"), ALL_CASES, ids=lambda value: value)
-def test_case(name: str, case: str) -> None:
-    verdict = _verdicts(name).get(case)
-    if verdict is None:  # the binary ended before it came to this case: what does it do alone?
-        alone = _run(name, case)
+# The runtime's cases must also hold when every stream has a thread of its own (MUSA_LAUNCH_BLOCKING=0).
+MODES = [(name, case, "") for name, case in ALL_CASES] + [
+    (name, case, "asynchronous") for name, case in ALL_CASES if name.startswith("runtime_")
+]
+
+
+@pytest.mark.parametrize(("name", "case", "mode"), MODES, ids=lambda value: value)
+def test_case(name: str, case: str, mode: str) -> None:
+    verdict, reason = _verdicts(name, mode).get(case, ("MISSING", ""))
+    if verdict == "MISSING":  # the binary ended before it came to this case: what does it do alone?
+        alone = _run(name, case, mode=mode)
         assert alone.returncode == 0, f"exit status {alone.returncode}\n{alone.stdout}{alone.stderr}"
+    elif verdict == "SKIP":
+        pytest.skip(reason)
     else:
-        assert verdict == ""
+        assert (verdict, reason) == ("PASS", "")
 
 
 def test_every_limit_has_a_case() -> None:
@@ -84,3 +95,24 @@ def test_log_level(level: str, calls: bool, refusals: bool) -> None:
     log = _run("mudnn_math_test", "binary_refuses", log_level=level).stderr
     assert ("muDNN(3300) INFO# Binary::Run TRUEDIV out=FLOAT[2,3] lhs=FLOAT[2,3] rhs=FLOAT[3] device=0" in log) == calls
     assert ("muDNN(3300) ERROR# INVALID_PARAMETER in Binary::Run, Reason: no mode set" in log) == refusals
+
+
+# Calls that have no wrong arguments.
+CANNOT_FAIL = {
+    "musaGetErrorName",
+    "musaGetErrorString",
+    "musaGetLastError",
+    "musaPeekAtLastError",
+    "musaDeviceSynchronize",
+    "musaDeviceGetStreamPriorityRange",  # null pointers are allowed
+}
+
+
+def test_every_call_of_the_runtime_is_given_bad_input() -> None:
+    headers = "".join(
+        (ROOT / "sdk" / "include" / name).read_text() for name in ("musa_runtime_api.h", "musa_runtime.h")
+    )
+    declared = set(re.findall(r"MUSART_API [\w ]+\*? ?(musa\w+)\(", headers))
+    assert len(declared) > 80
+    called = set(re.findall(r"musa[A-Z]\w+", (Path(__file__).parent / "runtime_bad_input_test.cpp").read_text()))
+    assert sorted(declared - called - CANNOT_FAIL) == []

@@ -19,11 +19,16 @@ inline void require(bool condition, musaError_t error = musaErrorInvalidValue) {
   if (!condition) throw Failure{error};
 }
 
-musaError_t sticky_error();
+// Why no call may go on: a sticky error, a process forked from one that had used a device, or a
+// host function (musaLaunchHostFunc) that calls the runtime. musaSuccess: nothing.
+musaError_t blocking_error();
+
+// Set while a thread runs a host function.
+extern constinit thread_local bool in_host_function;
 
 template <typename Body>
 musaError_t api(Body&& body) {
-  if (const musaError_t sticky = sticky_error(); sticky != musaSuccess) return sticky;
+  if (const musaError_t error = blocking_error(); error != musaSuccess) return error;
   try {
     body();
     return musaSuccess;

@@ -10,7 +10,11 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "Capture.h"
+#include "Environment.h"
+#include "Pool.h"
 #include "Stream.h"
 
 namespace musa::host {
@@ -23,20 +27,6 @@ thread_local int current = 0;
 
 std::mutex peers_mutex;
 std::set<std::pair<int, int>> peers;  // (device, peer it may access)
-
-// A whole decimal number, else `fallback`: a typo must not turn into zero devices.
-int64_t number_from_environment(const char* variable, int64_t fallback) {
-  const char* text = std::getenv(variable);
-  if (text == nullptr || *text == '\0') return fallback;
-  char* end = nullptr;
-  const long long value = std::strtoll(text, &end, 10);
-  if (*end != '\0' || value < 0) {
-    std::fprintf(stderr, "musart: %s=%s is not a number, using %lld\n", variable, text,
-                 static_cast<long long>(fallback));
-    return fallback;
-  }
-  return value;
-}
 
 // Compute capability, warp size and block limits by architecture: sglang PR 10023 and the
 // torch_musa manual.
@@ -75,12 +65,43 @@ size_t default_memory() {
   return std::max(share / kMiB, size_t{256}) * kMiB;
 }
 
+// The machine's devices that this process sees, in its order. As CUDA_VISIBLE_DEVICES: the first
+// entry that names no device ends the list, a device named twice leaves none.
+std::vector<int> visible_devices() {
+  const int present = static_cast<int>(
+      std::min<int64_t>(number_from_environment("TORCH_MUSA_HOST_DEVICES", kDefaultDevices), 64));
+  std::vector<int> devices;
+  const char* text = std::getenv("MUSA_VISIBLE_DEVICES");
+  if (text == nullptr) {
+    for (int device = 0; device < present; ++device) devices.push_back(device);
+    return devices;
+  }
+  for (const char* at = text;;) {
+    char* end = nullptr;
+    const long device = std::strtol(at, &end, 10);
+    if (end == at || (*end != '\0' && *end != ',') || device < 0 || device >= present) break;
+    if (std::find(devices.begin(), devices.end(), device) != devices.end()) return {};
+    devices.push_back(static_cast<int>(device));
+    if (*end == '\0') break;
+    at = end + 1;
+  }
+  return devices;
+}
+
+const std::vector<int>& devices() {
+  static const std::vector<int> visible = visible_devices();
+  return visible;
+}
+
 }  // namespace
 
-int device_count() {
-  static const int count = static_cast<int>(
-      std::min<int64_t>(number_from_environment("TORCH_MUSA_HOST_DEVICES", kDefaultDevices), 64));
-  return count;
+int device_count() { return static_cast<int>(devices().size()); }
+
+int physical_device(int device) { return devices()[static_cast<size_t>(device)]; }
+
+int visible_device(int physical) {
+  const auto found = std::find(devices().begin(), devices().end(), physical);
+  return found == devices().end() ? -1 : static_cast<int>(found - devices().begin());
 }
 
 int current_device() { return current; }
@@ -90,12 +111,12 @@ void require_device(int device) {
   require(device >= 0 && device < device_count(), musaErrorInvalidDevice);
 }
 
-size_t device_memory() {
-  static const size_t bytes = [] {
-    const int64_t mib = number_from_environment("TORCH_MUSA_HOST_MEMORY", 0);
-    return mib > 0 ? static_cast<size_t>(mib) * kMiB : default_memory();
-  }();
-  return bytes;
+size_t device_memory(int device) {
+  static const std::vector<int64_t> mib = numbers_from_environment("TORCH_MUSA_HOST_MEMORY");
+  if (mib.empty()) return default_memory();
+  // The last of too few goes for the others.
+  const size_t index = std::min(static_cast<size_t>(physical_device(device)), mib.size() - 1);
+  return mib[index] > 0 ? static_cast<size_t>(mib[index]) * kMiB : default_memory();
 }
 
 bool peer_enabled(int device, int peer) {
@@ -139,8 +160,9 @@ musaError_t musaGetDeviceProperties(musaDeviceProp* prop, int device) {
     const musa::host::Profile& arch = musa::host::profile();
     *prop = {};
     std::snprintf(prop->name, sizeof(prop->name), "MUSA host stand-in (%s)", arch.name);
-    std::snprintf(prop->uuid.bytes, sizeof(prop->uuid.bytes), "musa-host-%d", device);
-    prop->totalGlobalMem = musa::host::device_memory();
+    const int physical = musa::host::physical_device(device);
+    std::snprintf(prop->uuid.bytes, sizeof(prop->uuid.bytes), "musa-host-%d", physical);
+    prop->totalGlobalMem = musa::host::device_memory(device);
     prop->sharedMemPerBlock = 48 << 10;
     prop->sharedMemPerBlockOptin = 48 << 10;
     prop->sharedMemPerMultiprocessor = 96 << 10;
@@ -169,16 +191,21 @@ musaError_t musaGetDeviceProperties(musaDeviceProp* prop, int device) {
     prop->concurrentKernels = 1;
     prop->asyncEngineCount = 1;
     prop->unifiedAddressing = 1;
+    prop->managedMemory = 1;
     prop->streamPrioritiesSupported = 1;
-    prop->pciBusID = device;
+    prop->pciBusID = physical;
   });
 }
 
 musaError_t musaDeviceSynchronize() {
-  return api([&] {
+  const musaError_t error = api([&] {
     require_device(musa::host::current);
+    musa::host::require_no_capture(musa::host::current);
     musa::host::synchronize_device(musa::host::current);
+    musa::host::trim_pools(musa::host::current);
   });
+  // Work that failed meanwhile is this call's to report.
+  return error != musaSuccess ? error : musa::host::blocking_error();
 }
 
 musaError_t musaDeviceCanAccessPeer(int* can_access, int device, int peer_device) {
@@ -198,6 +225,15 @@ musaError_t musaDeviceEnablePeerAccess(int peer_device, unsigned int flags) {
     std::lock_guard lock(musa::host::peers_mutex);
     require(musa::host::peers.insert({musa::host::current, peer_device}).second,
             musaErrorPeerAccessAlreadyEnabled);
+  });
+}
+
+musaError_t musaDeviceDisablePeerAccess(int peer_device) {
+  return api([&] {
+    require_device(peer_device);
+    std::lock_guard lock(musa::host::peers_mutex);
+    require(musa::host::peers.erase({musa::host::current, peer_device}) == 1,
+            musaErrorPeerAccessNotEnabled);
   });
 }
 

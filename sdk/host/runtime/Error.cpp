@@ -1,7 +1,11 @@
 // Error state: per thread for the calls that failed, per process for what a kernel broke.
+#include <pthread.h>
+
 #include <atomic>
+#include <mutex>
 
 #include "Api.h"
+#include "Stream.h"
 
 namespace musa::host {
 namespace {
@@ -11,7 +15,21 @@ std::atomic<musaError_t> sticky{musaSuccess};
 
 }  // namespace
 
-musaError_t sticky_error() { return sticky.load(std::memory_order_relaxed); }
+constinit thread_local bool in_host_function = false;
+
+musaError_t blocking_error() {
+  if (const musaError_t error = sticky.load(std::memory_order_relaxed); error != musaSuccess) {
+    return error;
+  }
+  return in_host_function ? musaErrorNotPermitted : musaSuccess;
+}
+
+void forbid_forks() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    pthread_atfork(nullptr, nullptr, [] { set_sticky_error(musaErrorInitializationError); });
+  });
+}
 
 void set_sticky_error(musaError_t error) {
   musaError_t none = musaSuccess;
@@ -32,7 +50,7 @@ musaError_t musaGetLastError() {
 }
 
 musaError_t musaPeekAtLastError() {
-  const musaError_t sticky = musa::host::sticky_error();
+  const musaError_t sticky = musa::host::sticky.load(std::memory_order_relaxed);
   return sticky != musaSuccess ? sticky : musa::host::last_error;
 }
 
@@ -48,8 +66,11 @@ musaError_t musaPeekAtLastError() {
   X(musaErrorInvalidDeviceFunction, "invalid device function")                                     \
   X(musaErrorNoDevice, "no MUSA-capable device is detected")                                       \
   X(musaErrorInvalidDevice, "invalid device ordinal")                                              \
+  X(musaErrorDeviceUninitialized, "invalid device context")                                        \
+  X(musaErrorMapBufferObjectFailed, "mapping of buffer object failed")                             \
   X(musaErrorPeerAccessUnsupported, "peer access is not supported between these two devices")      \
   X(musaErrorInvalidResourceHandle, "invalid resource handle")                                     \
+  X(musaErrorIllegalState, "the operation cannot be performed in the present state")               \
   X(musaErrorNotReady, "device not ready")                                                         \
   X(musaErrorIllegalAddress, "an illegal memory access was encountered")                           \
   X(musaErrorLaunchOutOfResources, "too many resources requested for launch")                      \
@@ -63,6 +84,16 @@ musaError_t musaPeekAtLastError() {
   X(musaErrorLaunchFailure, "unspecified launch failure")                                          \
   X(musaErrorNotPermitted, "operation not permitted")                                              \
   X(musaErrorNotSupported, "operation not supported")                                              \
+  X(musaErrorStreamCaptureUnsupported, "operation not permitted when stream is capturing")         \
+  X(musaErrorStreamCaptureInvalidated, "operation failed due to a previous error during capture")  \
+  X(musaErrorStreamCaptureMerge, "operation would result in a merge of separate captures")         \
+  X(musaErrorStreamCaptureUnmatched, "capture was not ended in the stream in which it began")      \
+  X(musaErrorStreamCaptureUnjoined, "capturing stream has unjoined work")                          \
+  X(musaErrorStreamCaptureIsolation, "dependency created on uncaptured work in another stream")    \
+  X(musaErrorStreamCaptureImplicit,                                                                \
+    "operation would make the legacy stream depend on a capturing blocking stream")                \
+  X(musaErrorCapturedEvent, "operation not permitted on an event last recorded in a capture")      \
+  X(musaErrorStreamCaptureWrongThread, "attempt to terminate a thread-local capture elsewhere")    \
   X(musaErrorUnknown, "unknown error")
 
 const char* musaGetErrorName(musaError_t error) {

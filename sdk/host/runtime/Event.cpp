@@ -1,63 +1,86 @@
-// Events: marks in a stream, with the time at which the stream reached them.
+#include "Event.h"
+
 #include <chrono>
-#include <memory>
-#include <mutex>
-#include <shared_mutex>
-#include <unordered_map>
+#include <stdexcept>
+#include <utility>
 
 #include "Device.h"
-#include "Stream.h"
-
-struct musaEvent {
-  int device;
-  unsigned int flags;
-  std::mutex mutex;
-  bool recorded = false;
-  std::chrono::steady_clock::time_point reached;
-};
+#include "Handles.h"
+#include "Pool.h"
 
 namespace musa::host {
 namespace {
 
-class Events {
- public:
-  static Events& instance() {
-    static Events* events = new Events;  // never destroyed, as the memory registry
-    return *events;
-  }
+Handles<musaEvent>& events() {
+  static auto* live = new Handles<musaEvent>;  // never destroyed, as the memory registry
+  return *live;
+}
 
-  musaEvent_t create(int device, unsigned int flags) {
-    auto event = std::make_shared<musaEvent>();
-    event->device = device;
-    event->flags = flags;
-    std::unique_lock lock(mutex_);
-    live_.emplace(event.get(), event);
-    return event.get();
-  }
+// What there is to wait for: nothing, a mark of this process, or one shared with others. An event
+// recorded in a capture stands for no work that runs.
+struct Awaited {
+  std::shared_ptr<Mark> mark;
+  std::shared_ptr<SharedMark> shared;
+  uint64_t record = 0;
 
-  void destroy(musaEvent_t handle) {
-    std::unique_lock lock(mutex_);
-    require(live_.erase(handle) == 1, musaErrorInvalidResourceHandle);
+  bool reached() const {
+    return shared ? shared->reached(record) : mark == nullptr || mark->reached();
   }
-
-  std::shared_ptr<musaEvent> find(musaEvent_t handle) const {
-    std::shared_lock lock(mutex_);
-    auto found = live_.find(handle);
-    require(found != live_.end(), musaErrorInvalidResourceHandle);
-    return found->second;
+  void wait() const {
+    if (shared) {
+      require(shared->wait(record), musaErrorLaunchFailure);
+    } else if (mark) {
+      mark->wait();
+    }
   }
-
- private:
-  mutable std::shared_mutex mutex_;
-  std::unordered_map<musaEvent_t, std::shared_ptr<musaEvent>> live_;
 };
 
+Awaited awaited(musaEvent& event) {
+  std::lock_guard lock(event.mutex);
+  require(!event.point, musaErrorCapturedEvent);
+  if (!event.shared) return {event.mark, nullptr, 0};
+  return {nullptr, event.shared, event.shared->last_record()};
+}
+
+void record(const std::shared_ptr<musaEvent>& event, musaStream& stream) {
+  if (auto point = captured_point(stream)) {
+    std::lock_guard lock(event->mutex);
+    event->point = std::move(point);
+    return;
+  }
+  if (event->shared) {
+    const uint64_t number = event->shared->record();
+    {
+      std::lock_guard lock(event->mutex);
+      event->point = nullptr;
+    }
+    submit(stream, {[shared = event->shared, number] { shared->reach(number); }, Task::Kind::MARK,
+                    "event"});
+    return;
+  }
+  auto mark = std::make_shared<Mark>();
+  {
+    std::lock_guard lock(event->mutex);
+    event->mark = mark;
+    event->point = nullptr;
+  }
+  submit(stream, {[mark] { mark->reach(); }, Task::Kind::MARK, "event"});
+}
+
 }  // namespace
+
+std::shared_ptr<musaEvent> find_event(musaEvent_t event) { return events().find(event); }
+
+musaEvent_t add_event(int device, unsigned int flags, std::shared_ptr<SharedMark> shared) {
+  return events().add(std::shared_ptr<musaEvent>(
+      new musaEvent{device, flags, std::move(shared), {}, nullptr, nullptr}));
+}
+
 }  // namespace musa::host
 
 using musa::host::api;
 using musa::host::current_device;
-using musa::host::Events;
+using musa::host::find_event;
 using musa::host::require;
 using musa::host::resolve;
 
@@ -72,58 +95,88 @@ musaError_t musaEventCreateWithFlags(musaEvent_t* event, unsigned int flags) {
         musaEventBlockingSync | musaEventDisableTiming | musaEventInterprocess;
     require((flags & ~kKnown) == 0);
     // An event that crosses processes cannot carry a time.
-    require((flags & musaEventInterprocess) == 0 || (flags & musaEventDisableTiming) != 0);
+    const bool interprocess = (flags & musaEventInterprocess) != 0;
+    require(!interprocess || (flags & musaEventDisableTiming) != 0);
     musa::host::require_device(current_device());
-    *event = Events::instance().create(current_device(), flags);
+    *event = musa::host::add_event(current_device(), flags,
+                                   interprocess ? musa::host::SharedMark::create() : nullptr);
   });
 }
 
 musaError_t musaEventRecord(musaEvent_t event, musaStream_t stream) {
   return api([&] {
-    const auto mark = Events::instance().find(event);
+    const auto mark = find_event(event);
     const auto target = resolve(stream, current_device());
     require(mark->device == target->device, musaErrorInvalidResourceHandle);
-    musa::host::synchronize(*target);
-    std::lock_guard lock(mark->mutex);
-    mark->recorded = true;
-    mark->reached = std::chrono::steady_clock::now();
+    musa::host::record(mark, *target);
   });
 }
 
-// An event that was never recorded counts as reached. A recorded one has been reached already: its
-// stream had nothing left to do when it was recorded.
-musaError_t musaEventQuery(musaEvent_t event) {
-  return api([&] { Events::instance().find(event); });
+musaError_t musaEventRecordWithFlags(musaEvent_t event, musaStream_t stream, unsigned int flags) {
+  return flags == musaEventRecordDefault ? musaEventRecord(event, stream)
+                                         : api([] { require(false); });
 }
 
-musaError_t musaEventSynchronize(musaEvent_t event) { return musaEventQuery(event); }
+// An event that was never recorded counts as reached.
+musaError_t musaEventQuery(musaEvent_t event) {
+  return api(
+      [&] { require(musa::host::awaited(*find_event(event)).reached(), musaErrorNotReady); });
+}
+
+musaError_t musaEventSynchronize(musaEvent_t event) {
+  const musaError_t error = api([&] {
+    const auto found = find_event(event);
+    musa::host::awaited(*found).wait();
+    musa::host::trim_pools(found->device);
+  });
+  return error != musaSuccess ? error : musa::host::blocking_error();
+}
 
 musaError_t musaStreamWaitEvent(musaStream_t stream, musaEvent_t event, unsigned int flags) {
   return api([&] {
     require(flags == musaEventWaitDefault);
-    resolve(stream, current_device());
-    Events::instance().find(event);
+    const auto target = resolve(stream, current_device());
+    const auto found = find_event(event);
+    std::shared_ptr<musa::host::CapturedPoint> point;
+    {
+      std::lock_guard lock(found->mutex);
+      point = found->point;
+    }
+    if (musa::host::wait_in_capture(target, point.get())) return;
+    const musa::host::Awaited what = musa::host::awaited(*found);
+    if (what.reached()) return;
+    musa::host::submit(*target, {[what] {
+                                   try {
+                                     what.wait();
+                                   } catch (const musa::host::Failure&) {
+                                     musa::host::set_sticky_error(musaErrorLaunchFailure);
+                                   }
+                                 },
+                                 musa::host::Task::Kind::MARK, "wait for an event"});
   });
 }
 
 musaError_t musaEventElapsedTime(float* milliseconds, musaEvent_t start, musaEvent_t end) {
   return api([&] {
     require(milliseconds != nullptr);
-    const auto first = Events::instance().find(start);
-    const auto second = Events::instance().find(end);
-    std::chrono::steady_clock::time_point times[2];
+    const auto first = find_event(start);
+    const auto second = find_event(end);
+    require(first->device == second->device, musaErrorInvalidResourceHandle);
+    musa::host::Mark::Clock::time_point times[2];
+    bool passed = true;
     int i = 0;
     for (const auto& event : {first, second}) {
-      std::lock_guard lock(event->mutex);
-      require(event->recorded && (event->flags & musaEventDisableTiming) == 0,
-              musaErrorInvalidResourceHandle);
-      times[i++] = event->reached;
+      require((event->flags & musaEventDisableTiming) == 0, musaErrorInvalidResourceHandle);
+      const auto mark = musa::host::awaited(*event).mark;
+      require(mark != nullptr, musaErrorInvalidResourceHandle);
+      passed = passed && mark->reached();
+      times[i++] = mark->time();
     }
-    require(first->device == second->device, musaErrorInvalidResourceHandle);
+    require(passed, musaErrorNotReady);
     *milliseconds = std::chrono::duration<float, std::milli>(times[1] - times[0]).count();
   });
 }
 
 musaError_t musaEventDestroy(musaEvent_t event) {
-  return api([&] { Events::instance().destroy(event); });
+  return api([&] { musa::host::events().remove(event); });
 }

@@ -2,20 +2,29 @@
 
 #include <atomic>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <shared_mutex>
 #include <vector>
 
+#include "Arena.h"
+#include "Capture.h"
 #include "Device.h"
+#include "Fault.h"
+#include "Pool.h"
+#include "Protect.h"
 #include "Stream.h"
 
 namespace musa::host {
 namespace {
 
 constexpr size_t kAlignment = 256;
+constexpr size_t kRemembered = 256;  // freed blocks, for messages
 
 // Fresh device memory holds whatever was there before. The operating system's zeros would hide
 // kernels that read what nobody wrote, so blocks up to this size (a caching allocator's segments)
@@ -33,60 +42,84 @@ class Registry {
     return *registry;
   }
 
-  void* allocate_device(size_t bytes, int device) {
+  void* allocate_device(size_t bytes, int device, void* caller) {
     if (bytes == 0) return nullptr;
     const size_t size = rounded(bytes);
+    char* memory = nullptr;
+    {
+      std::unique_lock lock(mutex_);
+      require(size >= bytes && size <= device_memory(device) - used_[device],
+              musaErrorMemoryAllocation);
+      memory = arena(device).allocate(debug_memory ? bytes : size);
+      require(memory != nullptr, musaErrorMemoryAllocation);
+      used_[device] += size;
+      // Where red zones are watched, not a byte more than was asked for.
+      insert({memory, debug_memory ? bytes : size, Kind::DEVICE, device, 0, caller});
+      if (debug_memory) traces_[memory] = Trace::here();
+    }
+    if (debug_memory || size <= kPoisonedUpTo) {
+      const DeviceAccess access("musaMalloc");
+      if (size <= kPoisonedUpTo) std::memset(memory, kPoison, debug_memory ? bytes : size);
+      if (debug_memory) paint_red_zone(memory + bytes, Arena::with_red_zone(bytes) - bytes);
+    }
+    return memory;
+  }
+
+  void* allocate_host(size_t bytes, Kind kind, int device, unsigned int flags, void* caller) {
+    if (bytes == 0) return nullptr;
+    const size_t size = rounded(bytes);
+    require(size >= bytes, musaErrorMemoryAllocation);
     std::unique_lock lock(mutex_);
-    require(size >= bytes && size <= device_memory() - used_[device], musaErrorMemoryAllocation);
+    const bool counts = kind == Kind::MANAGED;
+    require(!counts || size <= device_memory(device) - used_[device], musaErrorMemoryAllocation);
     void* memory = std::aligned_alloc(kAlignment, size);
     require(memory != nullptr, musaErrorMemoryAllocation);
-    if (size <= kPoisonedUpTo) std::memset(memory, kPoison, size);
-    used_[device] += size;
-    insert({static_cast<char*>(memory), size, /*on_device=*/true, /*registered=*/false, device});
+    if (counts) used_[device] += size;
+    insert({static_cast<char*>(memory), counts ? size : bytes, kind, device, flags, caller});
     return memory;
   }
 
-  void* allocate_host(size_t bytes, int device) {
-    if (bytes == 0) return nullptr;
-    require(rounded(bytes) >= bytes, musaErrorMemoryAllocation);
-    void* memory = std::aligned_alloc(kAlignment, rounded(bytes));
-    require(memory != nullptr, musaErrorMemoryAllocation);
+  void add(const Block& block, musaError_t error) {
     std::unique_lock lock(mutex_);
-    insert({static_cast<char*>(memory), bytes, /*on_device=*/false, /*registered=*/false, device});
-    return memory;
-  }
-
-  void register_host(void* pointer, size_t bytes, int device) {
-    char* begin = static_cast<char*>(pointer);
-    std::unique_lock lock(mutex_);
-    require(!overlaps(begin, bytes), musaErrorHostMemoryAlreadyRegistered);
-    insert({begin, bytes, /*on_device=*/false, /*registered=*/true, device});
+    require(!overlaps(block.begin, block.bytes), error);
+    insert(block);
   }
 
   // Only a block's beginning names it.
   void free_device(void* pointer) {
-    const Block block =
-        remove(pointer, musaErrorInvalidValue, [](const Block& b) { return b.on_device; });
-    std::free(block.begin);
+    std::unique_lock lock(mutex_);
+    const Block block = remove(pointer, musaErrorInvalidValue, [](const Block& b) {
+      return b.kind == Kind::DEVICE || b.kind == Kind::MANAGED;
+    });
+    used_[block.device] -= rounded(block.bytes);
+    if (block.kind == Kind::MANAGED) {
+      std::free(block.begin);
+      return;
+    }
+    if (debug_memory) {
+      check_red_zone(block, nullptr);
+      traces_.erase(block.begin);
+    }
+    freed_.push_back(block);
+    if (freed_.size() > kRemembered) freed_.pop_front();
+    arena(block.device).free(block.begin, block.bytes);
   }
 
   void free_host(void* pointer) {
+    std::unique_lock lock(mutex_);
     const Block block = remove(pointer, musaErrorInvalidValue,
-                               [](const Block& b) { return !b.on_device && !b.registered; });
+                               [](const Block& b) { return b.kind == Kind::PINNED; });
     std::free(block.begin);
   }
 
-  void unregister_host(void* pointer) {
-    remove(pointer, musaErrorHostMemoryNotRegistered, [](const Block& b) { return b.registered; });
+  Block forget(void* pointer, Kind kind, musaError_t error) {
+    std::unique_lock lock(mutex_);
+    return remove(pointer, error, [kind](const Block& b) { return b.kind == kind; });
   }
 
   std::optional<Block> find(const void* pointer) const {
     std::shared_lock lock(mutex_);
-    auto next = blocks_.upper_bound(static_cast<const char*>(pointer));
-    if (next == blocks_.begin()) return std::nullopt;
-    const Block& block = std::prev(next)->second;
-    if (static_cast<const char*>(pointer) >= block.begin + block.bytes) return std::nullopt;
-    return block;
+    return find_locked(pointer);
   }
 
   // Changes whenever a block comes or goes.
@@ -97,41 +130,143 @@ class Registry {
     return used_[device];
   }
 
+  FilePlace file_place(const Block& block) {
+    std::shared_lock lock(mutex_);
+    Arena& home = arena(block.device);
+    return {home.file(), home.offset(block.begin)};
+  }
+
+  void check_red_zones(int device, const char* work) {
+    std::shared_lock lock(mutex_);
+    for (const auto& [begin, block] : blocks_) {
+      if (block.kind == Kind::DEVICE && block.device == device) check_red_zone(block, work);
+    }
+  }
+
+  bool describe_fault(const void* pointer, FaultPlace* place) const {
+    std::shared_lock lock(mutex_, std::try_to_lock);
+    if (!lock.owns_lock()) return false;
+    *place = {};
+    for (const auto& home : arenas_) place->device_memory |= home && home->holds(pointer);
+    if (const auto block = find_locked(pointer); block && block->on_device()) {
+      *place = {true, *block, false, true, trace_of(*block)};
+      return true;
+    }
+    if (!place->device_memory) return true;
+    const char* address = static_cast<const char*>(pointer);
+    for (auto block = freed_.rbegin(); block != freed_.rend(); ++block) {
+      if (block->holds(pointer, 1)) {
+        *place = {true, *block, true, true, {}};
+        return true;
+      }
+    }
+    // Beyond an end: the block before it, where that is near.
+    auto next = blocks_.upper_bound(address);
+    if (next != blocks_.begin()) {
+      const Block& block = std::prev(next)->second;
+      if (block.on_device() && address < block.end() + (1 << 20)) {
+        *place = {true, block, false, true, trace_of(block)};
+      }
+    }
+    return true;
+  }
+
  private:
+  Registry() { install_fault_handler(); }
+
+  Arena& arena(int device) {
+    auto& home = arenas_[static_cast<size_t>(device)];
+    if (!home) {
+      home = std::make_unique<Arena>(device_memory(device));
+      forbid_forks();
+    }
+    return *home;
+  }
+
+  Trace trace_of(const Block& block) const {
+    const auto trace = traces_.find(block.begin);
+    return trace == traces_.end() ? Trace{} : trace->second;
+  }
+
   void insert(const Block& block) {
     blocks_.emplace(block.begin, block);
     version_.fetch_add(1, std::memory_order_release);
   }
 
+  std::optional<Block> find_locked(const void* pointer) const {
+    auto next = blocks_.upper_bound(static_cast<const char*>(pointer));
+    if (next == blocks_.begin()) return std::nullopt;
+    const Block& block = std::prev(next)->second;
+    if (static_cast<const char*>(pointer) >= block.end()) return std::nullopt;
+    return block;
+  }
+
   bool overlaps(const char* begin, size_t bytes) const {
     auto next = blocks_.lower_bound(begin);
     if (next != blocks_.end() && next->second.begin < begin + bytes) return true;
-    if (next == blocks_.begin()) return false;
-    const Block& previous = std::prev(next)->second;
-    return previous.begin + previous.bytes > begin;
+    return next != blocks_.begin() && std::prev(next)->second.end() > begin;
   }
 
   template <typename Predicate>
   Block remove(void* pointer, musaError_t error, Predicate is_right_kind) {
-    std::unique_lock lock(mutex_);
     auto found = blocks_.find(static_cast<const char*>(pointer));
     require(found != blocks_.end() && is_right_kind(found->second), error);
     const Block block = found->second;
     blocks_.erase(found);
     version_.fetch_add(1, std::memory_order_release);
-    if (block.on_device) used_[block.device] -= block.bytes;
     return block;
+  }
+
+  void check_red_zone(const Block& block, const char* work) const {
+    const DeviceAccess access("red zone check");
+    const size_t size = Arena::with_red_zone(block.bytes) - block.bytes;
+    size_t offset = 0;
+    if (red_zone_intact(block.end(), size, &offset)) return;
+    report_overrun(block, offset, work, trace_of(block));
+    paint_red_zone(block.end(), size);  // once is enough
+    set_sticky_error(musaErrorIllegalAddress);
   }
 
   mutable std::shared_mutex mutex_;
   std::atomic<uint64_t> version_{1};
   std::map<const char*, Block> blocks_;
+  std::map<const char*, Trace> traces_;  // debug_memory: who allocated
+  std::deque<Block> freed_;
   std::vector<size_t> used_ = std::vector<size_t>(static_cast<size_t>(device_count()));
+  std::vector<std::unique_ptr<Arena>> arenas_ =
+      std::vector<std::unique_ptr<Arena>>(static_cast<size_t>(device_count()));
 };
 
 }  // namespace
 
 std::optional<Block> find_block(const void* pointer) { return Registry::instance().find(pointer); }
+
+void* allocate_device(size_t bytes, int device, void* caller) {
+  return Registry::instance().allocate_device(bytes, device, caller);
+}
+
+void free_device(void* pointer) {
+  forget_export(pointer);
+  Registry::instance().free_device(pointer);
+}
+
+size_t used_memory(int device) { return Registry::instance().used(device); }
+
+void add_imported(const Block& block) { Registry::instance().add(block, musaErrorInvalidValue); }
+
+Block remove_imported(void* pointer) {
+  return Registry::instance().forget(pointer, Kind::IMPORTED, musaErrorInvalidValue);
+}
+
+FilePlace file_place(const Block& block) { return Registry::instance().file_place(block); }
+
+void check_red_zones(int device, const char* work) {
+  if (debug_memory) Registry::instance().check_red_zones(device, work);
+}
+
+bool describe_fault(const void* pointer, FaultPlace* place) {
+  return Registry::instance().describe_fault(pointer, place);
+}
 
 bool device_accessible(const void* pointer, size_t bytes, int device) {
   // The operands of a call tend to lie in one block: the last one found is tried first.
@@ -147,34 +282,56 @@ bool device_accessible(const void* pointer, size_t bytes, int device) {
     recent = {version, *found};
   }
   const Block& block = recent.block;
-  return !block.on_device || block.device == device || peer_enabled(device, block.device);
+  return !block.on_device() || block.device == device || peer_enabled(device, block.device);
 }
 
 }  // namespace musa::host
 
 using musa::host::api;
 using musa::host::current_device;
+using musa::host::Kind;
 using musa::host::Registry;
 using musa::host::require;
 using musa::host::require_device;
+using musa::host::require_no_unsafe_capture;
 
 musaError_t musaMalloc(void** pointer, size_t bytes) {
+  void* caller = __builtin_return_address(0);
   return api([&] {
     require(pointer != nullptr);
     *pointer = nullptr;
     require_device(current_device());
-    *pointer = Registry::instance().allocate_device(bytes, current_device());
+    require_no_unsafe_capture();
+    // What the device's memory pools hold unused is memory, too.
+    *pointer = musa::host::with_pool_memory(current_device(), [&] {
+      return musa::host::allocate_device(bytes, current_device(), caller);
+    });
+  });
+}
+
+musaError_t musaMallocManaged(void** pointer, size_t bytes, unsigned int flags) {
+  void* caller = __builtin_return_address(0);
+  return api([&] {
+    require(pointer != nullptr);
+    *pointer = nullptr;
+    require(bytes > 0 && (flags == musaMemAttachGlobal || flags == musaMemAttachHost));
+    require_device(current_device());
+    require_no_unsafe_capture();
+    *pointer =
+        Registry::instance().allocate_host(bytes, Kind::MANAGED, current_device(), flags, caller);
   });
 }
 
 musaError_t musaFree(void* pointer) {
   return api([&] {
     if (pointer == nullptr) return;
+    require_no_unsafe_capture();
+    const auto block = musa::host::find_block(pointer);
+    require(block && block->begin == pointer);
     // Memory may not vanish under work that uses it.
-    if (auto block = musa::host::find_block(pointer); block && block->on_device) {
-      musa::host::synchronize_device(block->device);
-    }
-    Registry::instance().free_device(pointer);
+    musa::host::synchronize_device(block->device);
+    if (musa::host::free_pool_block(pointer)) return;
+    musa::host::free_device(pointer);
   });
 }
 
@@ -183,6 +340,7 @@ musaError_t musaMallocHost(void** pointer, size_t bytes) {
 }
 
 musaError_t musaHostAlloc(void** pointer, size_t bytes, unsigned int flags) {
+  void* caller = __builtin_return_address(0);
   return api([&] {
     require(pointer != nullptr);
     *pointer = nullptr;
@@ -190,13 +348,16 @@ musaError_t musaHostAlloc(void** pointer, size_t bytes, unsigned int flags) {
         musaHostAllocPortable | musaHostAllocMapped | musaHostAllocWriteCombined;
     require((flags & ~kKnown) == 0);
     require_device(current_device());
-    *pointer = Registry::instance().allocate_host(bytes, current_device());
+    require_no_unsafe_capture();
+    *pointer =
+        Registry::instance().allocate_host(bytes, Kind::PINNED, current_device(), flags, caller);
   });
 }
 
 musaError_t musaFreeHost(void* pointer) {
   return api([&] {
     if (pointer == nullptr) return;
+    require_no_unsafe_capture();
     for (int device = 0; device < musa::host::device_count(); ++device) {
       musa::host::synchronize_device(device);
     }
@@ -205,18 +366,25 @@ musaError_t musaFreeHost(void* pointer) {
 }
 
 musaError_t musaHostRegister(void* pointer, size_t bytes, unsigned int flags) {
+  void* caller = __builtin_return_address(0);
   return api([&] {
     require(pointer != nullptr && bytes > 0);
     require((flags & ~(musaHostRegisterPortable | musaHostRegisterMapped)) == 0);
+    require(reinterpret_cast<uintptr_t>(pointer) + bytes > reinterpret_cast<uintptr_t>(pointer));
     require_device(current_device());
-    Registry::instance().register_host(pointer, bytes, current_device());
+    Registry::instance().add(
+        {static_cast<char*>(pointer), bytes, Kind::REGISTERED, current_device(), flags, caller},
+        musaErrorHostMemoryAlreadyRegistered);
   });
 }
 
 musaError_t musaHostUnregister(void* pointer) {
   return api([&] {
     require(pointer != nullptr);
-    Registry::instance().unregister_host(pointer);
+    for (int device = 0; device < musa::host::device_count(); ++device) {
+      musa::host::synchronize_device(device);
+    }
+    Registry::instance().forget(pointer, Kind::REGISTERED, musaErrorHostMemoryNotRegistered);
   });
 }
 
@@ -225,8 +393,17 @@ musaError_t musaHostGetDevicePointer(void** device_pointer, void* host_pointer,
   return api([&] {
     require(device_pointer != nullptr && flags == 0);
     const auto block = musa::host::find_block(host_pointer);
-    require(block && !block->on_device);
+    require(block && block->on_host());
     *device_pointer = host_pointer;
+  });
+}
+
+musaError_t musaHostGetFlags(unsigned int* flags, void* host_pointer) {
+  return api([&] {
+    require(flags != nullptr);
+    const auto block = musa::host::find_block(host_pointer);
+    require(block && block->kind == Kind::PINNED);
+    *flags = block->flags | musaHostAllocMapped;  // unified addressing: all of it is mapped
   });
 }
 
@@ -234,21 +411,23 @@ musaError_t musaMemGetInfo(size_t* free_bytes, size_t* total_bytes) {
   return api([&] {
     require(free_bytes != nullptr && total_bytes != nullptr);
     require_device(current_device());
-    *total_bytes = musa::host::device_memory();
-    *free_bytes = *total_bytes - Registry::instance().used(current_device());
+    *total_bytes = musa::host::device_memory(current_device());
+    *free_bytes = *total_bytes - musa::host::used_memory(current_device());
   });
 }
 
 musaError_t musaPointerGetAttributes(musaPointerAttributes* attributes, const void* pointer) {
   return api([&] {
     require(attributes != nullptr && pointer != nullptr);
-    *attributes = {musaMemoryTypeUnregistered, musaInvalidDeviceId, nullptr,
-                   const_cast<void*>(pointer)};
+    void* plain = const_cast<void*>(pointer);
+    *attributes = {musaMemoryTypeUnregistered, musaInvalidDeviceId, nullptr, plain};
     const auto block = musa::host::find_block(pointer);
     if (!block) return;
-    attributes->type = block->on_device ? musaMemoryTypeDevice : musaMemoryTypeHost;
+    attributes->type = block->on_device()             ? musaMemoryTypeDevice
+                       : block->kind == Kind::MANAGED ? musaMemoryTypeManaged
+                                                      : musaMemoryTypeHost;
     attributes->device = block->device;
-    attributes->devicePointer = const_cast<void*>(pointer);
-    attributes->hostPointer = block->on_device ? nullptr : const_cast<void*>(pointer);
+    attributes->devicePointer = plain;
+    attributes->hostPointer = block->on_device() ? nullptr : plain;
   });
 }

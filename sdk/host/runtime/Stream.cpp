@@ -3,15 +3,29 @@
 #include <shared_mutex>
 #include <stdexcept>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
+#include "Capture.h"
 #include "Device.h"
+#include "Environment.h"
+#include "Pool.h"
 
 namespace musa::host {
 namespace {
 
 constexpr int kLeastPriority = 0;
 constexpr int kGreatestPriority = -5;
+
+// Set while the calling thread runs a piece of work itself.
+constinit thread_local int running_here = 0;
+
+// One device's rule for its default stream: it excludes the blocking streams and they exclude it.
+struct Legacy {
+  std::shared_mutex excluding;           // synchronous mode: held by the default stream's work
+  std::atomic<int> blocking_streams{0};  // alive; with none there is nothing to exclude
+  std::mutex order;                      // of pushes, with queues
+};
 
 class Streams {
  public:
@@ -21,17 +35,25 @@ class Streams {
   }
 
   musaStream_t create(int device, unsigned int flags, int priority) {
-    auto stream = make(device, flags, priority);
+    auto stream = std::make_shared<musaStream>(device, flags, priority, /*legacy=*/false);
+    if (stream->blocking()) ++legacy(device).blocking_streams;
     std::unique_lock lock(mutex_);
     live_.emplace(stream.get(), stream);
     return stream.get();
   }
 
+  // What is enqueued still runs.
   void destroy(musaStream_t handle) {
     const std::shared_ptr<musaStream> stream = find(handle);
-    synchronize(*stream);
-    std::unique_lock lock(mutex_);
-    require(live_.erase(handle) == 1, musaErrorInvalidResourceHandle);
+    abandon_capture(*stream);
+    {
+      std::unique_lock lock(mutex_);
+      require(live_.erase(handle) == 1, musaErrorInvalidResourceHandle);
+      if (stream->queue) ending_.push_back(stream);
+    }
+    if (!stream->queue) synchronize(*stream);
+    if (stream->queue) stream->queue->close();
+    if (stream->blocking()) --legacy(stream->device).blocking_streams;
   }
 
   std::shared_ptr<musaStream> find(musaStream_t handle) const {
@@ -41,81 +63,190 @@ class Streams {
     return found->second;
   }
 
-  std::shared_ptr<musaStream> default_stream(int device) const {
+  const std::shared_ptr<musaStream>& default_stream(int device) const {
     require_device(device);
     return defaults_[static_cast<size_t>(device)];
   }
 
-  std::vector<std::shared_ptr<musaStream>> of_device(int device) const {
+  // The device's streams, the default one first, and those destroyed with work left.
+  std::vector<std::shared_ptr<musaStream>> of_device(int device) {
     std::vector<std::shared_ptr<musaStream>> streams{default_stream(device)};
-    std::shared_lock lock(mutex_);
+    std::unique_lock lock(mutex_);
     for (const auto& [handle, stream] : live_) {
+      if (stream->device == device) streams.push_back(stream);
+    }
+    std::erase_if(ending_, [](const auto& stream) { return stream->queue->last().reached(); });
+    for (const auto& stream : ending_) {
       if (stream->device == device) streams.push_back(stream);
     }
     return streams;
   }
 
- private:
-  Streams() {
-    for (int device = 0; device < device_count(); ++device) {
-      defaults_.push_back(make(device, musaStreamDefault, kLeastPriority));
-    }
-  }
+  Legacy& legacy(int device) { return legacies_[static_cast<size_t>(device)]; }
 
-  static std::shared_ptr<musaStream> make(int device, unsigned int flags, int priority) {
-    auto stream = std::make_shared<musaStream>();
-    stream->device = device;
-    stream->flags = flags;
-    stream->priority = priority;
-    return stream;
+ private:
+  Streams() : legacies_(static_cast<size_t>(device_count())) {
+    for (int device = 0; device < device_count(); ++device) {
+      defaults_.push_back(std::make_shared<musaStream>(device, musaStreamDefault, kLeastPriority,
+                                                       /*legacy=*/true));
+    }
   }
 
   mutable std::shared_mutex mutex_;
   std::unordered_map<musaStream_t, std::shared_ptr<musaStream>> live_;
+  std::vector<std::shared_ptr<musaStream>> ending_;
   std::vector<std::shared_ptr<musaStream>> defaults_;
+  std::vector<Legacy> legacies_;
 };
 
-bool is_default(musaStream_t stream) {
-  return stream == nullptr || stream == musaStreamLegacy || stream == musaStreamPerThread;
+// musaStreamPerThread: made when first asked for, destroyed with its thread.
+struct PerThread {
+  std::vector<musaStream_t> streams =
+      std::vector<musaStream_t>(static_cast<size_t>(device_count()));
+
+  std::shared_ptr<musaStream> stream(int device) {
+    require_device(device);
+    musaStream_t& handle = streams[static_cast<size_t>(device)];
+    if (handle == nullptr) {
+      handle = Streams::instance().create(device, musaStreamDefault, kLeastPriority);
+    }
+    return Streams::instance().find(handle);
+  }
+  ~PerThread() {
+    for (musaStream_t handle : streams) {
+      if (handle != nullptr) (void)musaStreamDestroy(handle);
+    }
+  }
+};
+
+void run_here(musaStream& stream, const Task& task) {
+  struct Running {
+    Running() { ++running_here; }
+    ~Running() { --running_here; }
+  };
+  Legacy& legacy = Streams::instance().legacy(stream.device);
+  std::unique_lock<std::shared_mutex> alone;
+  std::shared_lock<std::shared_mutex> together;
+  // Work that enqueues work has its stream's turn already.
+  if (running_here == 0 && legacy.blocking_streams.load(std::memory_order_relaxed) > 0) {
+    if (stream.legacy) alone = std::unique_lock(legacy.excluding);
+    if (stream.blocking()) together = std::shared_lock(legacy.excluding);
+  }
+  std::lock_guard in_order(stream.order);
+  const Running running;
+  run(task, stream.device);
+}
+
+// What must be done before the next work of the stream may run, beyond the stream's own.
+std::vector<Queue::Point> legacy_dependencies(const musaStream& stream) {
+  std::vector<Queue::Point> points;
+  const auto add = [&points](const musaStream& other) {
+    Queue::Point point = other.queue->last();
+    if (!point.reached()) points.push_back(std::move(point));
+  };
+  if (stream.blocking()) add(*Streams::instance().default_stream(stream.device));
+  if (stream.legacy) {
+    for (const auto& other : Streams::instance().of_device(stream.device)) {
+      if (other->blocking()) add(*other);
+    }
+  }
+  return points;
 }
 
 }  // namespace
 
-std::shared_ptr<musaStream> resolve(musaStream_t stream, int device) {
-  return is_default(stream) ? Streams::instance().default_stream(device)
-                            : Streams::instance().find(stream);
+bool asynchronous() {
+  static const bool value = number_from_environment("MUSA_LAUNCH_BLOCKING", 1) == 0;
+  return value;
 }
 
-void synchronize(musaStream& stream) { std::lock_guard wait(stream.order); }
+std::shared_ptr<musaStream> resolve(musaStream_t stream, int device) {
+  if (stream == nullptr || stream == musaStreamLegacy) {
+    return Streams::instance().default_stream(device);
+  }
+  if (stream == musaStreamPerThread) {
+    thread_local PerThread mine;
+    return mine.stream(device);
+  }
+  return Streams::instance().find(stream);
+}
+
+void submit(musaStream& stream, Task task) {
+  if (record_in_capture(stream, task)) return;
+  if (!stream.queue) {
+    run_here(stream, task);
+    return;
+  }
+  if (stream.queue->is_running_here()) {  // from within the stream's own work
+    run(task, stream.device);
+    return;
+  }
+  std::lock_guard lock(Streams::instance().legacy(stream.device).order);
+  stream.queue->push(std::move(task), legacy_dependencies(stream));
+}
+
+void synchronize(musaStream& stream) {
+  if (!stream.queue) {
+    std::lock_guard wait(stream.order);
+    return;
+  }
+  for (const Queue::Point& point : legacy_dependencies(stream)) point.wait();
+  stream.queue->last().wait();
+}
+
+bool idle(musaStream& stream) {
+  if (!stream.queue) return std::unique_lock(stream.order, std::try_to_lock).owns_lock();
+  return legacy_dependencies(stream).empty() && stream.queue->last().reached();
+}
 
 void synchronize_device(int device) {
   for (const auto& stream : Streams::instance().of_device(device)) synchronize(*stream);
 }
 
-void synchronize(int device, musaStream_t stream) { synchronize(*resolve(stream, device)); }
+void synchronize(int device, musaStream_t stream) {
+  try {
+    const auto target = resolve(stream, device);
+    require_not_capturing(*target);
+    synchronize(*target);
+  } catch (const Failure& failure) {
+    throw std::runtime_error(musaGetErrorString(set_last_error(failure.error)));
+  }
+}
 
 void enqueue(musaStream_t stream, std::function<void()> work) {
   enqueue(current_device(), stream, std::move(work));
 }
 
-void enqueue(int device, musaStream_t stream, std::function<void()> work) {
+void enqueue(int device, musaStream_t stream, std::function<void()> work, const char* name) {
   std::shared_ptr<musaStream> target;
   try {
     target = resolve(stream, device);
   } catch (const Failure& failure) {
     throw std::invalid_argument(musaGetErrorString(failure.error));
   }
-  std::lock_guard in_order(target->order);
-  work();
+  try {
+    submit(*target, {std::move(work), Task::Kind::DEVICE, name});
+  } catch (const Failure& failure) {
+    throw std::runtime_error(musaGetErrorString(set_last_error(failure.error)));
+  }
 }
 
 }  // namespace musa::host
 
+musaStream::musaStream(int device_, unsigned int flags_, int priority_, bool legacy_)
+    : device(device_),
+      flags(flags_),
+      priority(priority_),
+      legacy(legacy_),
+      queue(musa::host::asynchronous() ? std::make_shared<musa::host::Queue>(device_) : nullptr) {}
+
 using musa::host::api;
 using musa::host::current_device;
 using musa::host::require;
+using musa::host::require_not_capturing;
 using musa::host::resolve;
 using musa::host::Streams;
+using musa::host::Task;
 
 musaError_t musaDeviceGetStreamPriorityRange(int* least, int* greatest) {
   return api([&] {
@@ -150,13 +281,21 @@ musaError_t musaStreamDestroy(musaStream_t stream) {
 }
 
 musaError_t musaStreamSynchronize(musaStream_t stream) {
-  return api([&] { musa::host::synchronize(*resolve(stream, current_device())); });
+  const musaError_t error = api([&] {
+    const auto target = resolve(stream, current_device());
+    require_not_capturing(*target);
+    musa::host::synchronize(*target);
+    musa::host::trim_pools(target->device);
+  });
+  // Work that failed meanwhile is this call's to report.
+  return error != musaSuccess ? error : musa::host::blocking_error();
 }
 
 musaError_t musaStreamQuery(musaStream_t stream) {
   return api([&] {
-    std::unique_lock idle(resolve(stream, current_device())->order, std::try_to_lock);
-    require(idle.owns_lock(), musaErrorNotReady);
+    const auto target = resolve(stream, current_device());
+    require_not_capturing(*target);
+    require(musa::host::idle(*target), musaErrorNotReady);
   });
 }
 
@@ -177,9 +316,15 @@ musaError_t musaStreamGetFlags(musaStream_t stream, unsigned int* flags) {
 musaError_t musaLaunchHostFunc(musaStream_t stream, musaHostFn_t function, void* user_data) {
   return api([&] {
     require(function != nullptr);
-    musa::host::synchronize(*resolve(stream, current_device()));
+    const auto target = resolve(stream, current_device());
+    Task task{[function, user_data] { function(user_data); }, Task::Kind::HOST, "host function"};
+    if (target->queue || target->capturing.load()) {
+      musa::host::submit(*target, std::move(task));
+      return;
+    }
+    musa::host::synchronize(*target);
     // Not while holding the stream: the function may wait for a lock (Python's) whose owner is
     // about to enqueue here.
-    function(user_data);
+    musa::host::run(task, target->device);
   });
 }

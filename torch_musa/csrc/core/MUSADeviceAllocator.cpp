@@ -2,6 +2,8 @@
 
 #include <musa_runtime.h>
 
+#include <cstdlib>
+
 #include "torch_musa/csrc/core/MUSAException.h"
 #include "torch_musa/csrc/core/MUSAFunctions.h"
 #include "torch_musa/csrc/core/MUSAGuard.h"
@@ -24,15 +26,28 @@ constexpr size_t kSegmentGranularity = 2 * kMiB;
 constexpr size_t kLargestRequest = size_t{1}
                                    << 60;  // beyond any device; keeps the rounding from overflowing
 
+// PYTORCH_NO_MUSA_MEMORY_CACHING, whatever its value: every tensor gets memory of the driver's own
+// and gives it back at once, so that a memory checker sees where tensors begin and end.
+bool caching() {
+  static const bool value = std::getenv("PYTORCH_NO_MUSA_MEMORY_CACHING") == nullptr;
+  return value;
+}
+
 size_t round_up(size_t value, size_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
 size_t round_request(size_t requested) {
+  if (!caching()) {
+    return std::max(requested, size_t{1});
+  }
   return std::max(kGranularity, round_up(requested, kGranularity));
 }
 
 size_t segment_size(size_t rounded, bool is_small) {
+  if (!caching()) {
+    return rounded;
+  }
   if (is_small) {
     return kSmallSegment;
   }
@@ -42,6 +57,9 @@ size_t segment_size(size_t rounded, bool is_small) {
 // The rest must be worth keeping: any whole unit in the small pool, more than a small request in
 // the large one (below that the rest would be a large-pool block that no large request fits).
 bool worth_splitting(const Block& block, size_t rounded) {
+  if (!caching()) {
+    return false;
+  }
   const size_t rest = block.size - rounded;
   return block.pool->is_small ? rest >= kGranularity : rest > kMiB;
 }
@@ -86,6 +104,10 @@ Block* MUSADeviceAllocator::malloc(size_t requested, MUSAStream stream) {
     throw_out_of_memory(requested);
   }
   process_events();
+  if (!caching()) {
+    release_pool(large_);
+    release_pool(small_);
+  }
 
   const size_t rounded = round_request(requested);
   BlockPool& pool = pool_for(rounded);
@@ -131,7 +153,11 @@ void MUSADeviceAllocator::free(Block* block) {
       block->ptr, -static_cast<int64_t>(block->size), aggregate(stats_.allocated_bytes),
       aggregate(stats_.reserved_bytes), Device(DeviceType::PrivateUse1, device_));
   if (block->stream_uses.empty()) {
+    BlockPool& pool = *block->pool;
     release_to_pool(block);
+    if (!caching()) {
+      release_pool(pool);
+    }
   } else {
     insert_events(block);
   }

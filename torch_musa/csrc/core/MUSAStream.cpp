@@ -106,6 +106,13 @@ int MUSAStream::priority() const {
   return priority;
 }
 
+bool MUSAStream::is_capturing() const {
+  const MUSAGuard guard(device());
+  auto status = musaStreamCaptureStatusNone;
+  C10_MUSA_CHECK(musaStreamIsCapturing(stream(), &status));
+  return status != musaStreamCaptureStatusNone;
+}
+
 MUSAStream getStreamFromPool(int priority, DeviceIndex device) {
   device = resolve_device_index(device);
   DevicePool& pool = device_pool(device);

@@ -44,8 +44,8 @@ class MUSAStream {
   void synchronize() const;
   /// 0 for a normal stream, negative for one that runs ahead of it.
   int priority() const;
-  /// Never: work is enqueued as it comes, no graph of it can be recorded.
-  bool is_capturing() const { return false; }
+  /// Whether work is recorded for a graph (musaStreamBeginCapture) instead of being run.
+  bool is_capturing() const;
 
   /// The runtime's handle. The null handle means the default stream of the *current* device, so
   /// hold a MUSAGuard.
