@@ -30,6 +30,13 @@ MUSART_API void enqueue(musaStream_t stream, std::function<void()> work);
 MUSART_API void enqueue(int device, musaStream_t stream, std::function<void()> work,
                         const char* name = nullptr);
 
+// For work so short that enqueue would cost more than the work: runs work(argument) in the order of
+// the stream and with device memory accessible, and returns true after it has run; passes on what
+// it throws. False, and nothing done, where work does not run in the caller's thread, or is being
+// captured: then enqueue. Throws as enqueue does.
+MUSART_API bool run_now(int device, musaStream_t stream, void (*work)(void*), void* argument,
+                        const char* name = nullptr);
+
 // Waits for all work enqueued on the stream. Throws as enqueue does.
 MUSART_API void synchronize(int device, musaStream_t stream);
 

@@ -136,3 +136,19 @@ TEST(an_event_belongs_to_its_device) {
   CHECK_EQ(musaEventDestroy(event), musaSuccess);
   (void)musaGetLastError();
 }
+
+TEST(short_work_runs_at_once_or_is_left_to_the_queue) {
+  Stream stream;
+  int value = 0;
+  const auto increment = [](void* data) { ++*static_cast<int*>(data); };
+  const bool ran = musa::host::run_now(0, stream, increment, &value);
+  CHECK_EQ(ran, !musa::host::asynchronous());
+  CHECK_EQ(value, ran ? 1 : 0);
+  // A capture wants to have it.
+  musaGraph_t graph = nullptr;
+  CHECK_OK(musaStreamBeginCapture(stream, musaStreamCaptureModeRelaxed));
+  CHECK(!musa::host::run_now(0, stream, increment, &value));
+  CHECK_OK(musaStreamEndCapture(stream, &graph));
+  CHECK_OK(musaGraphDestroy(graph));
+  CHECK_EQ(value, ran ? 1 : 0);
+}

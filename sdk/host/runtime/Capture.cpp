@@ -74,6 +74,8 @@ bool all_joined(const Capture& capture) {
 
 }  // namespace
 
+bool captures_go_on() { return !none_active(); }
+
 bool record_in_capture(musaStream& stream, Task& task) {
   if (none_active()) return false;
   std::lock_guard lock(captures_mutex);

@@ -35,6 +35,9 @@ struct CapturedPoint {
   std::vector<const musaGraphNode*> after;
 };
 
+// Whether any stream of the process is capturing.
+bool captures_go_on();
+
 // Records the task if the stream is capturing; false: run it. Fails where the stream's capture is
 // broken, and where the default stream would have to wait for a capturing one.
 bool record_in_capture(musaStream& stream, Task& task);

@@ -9,7 +9,9 @@
 #include "Capture.h"
 #include "Device.h"
 #include "Environment.h"
+#include "Memory.h"
 #include "Pool.h"
+#include "Protect.h"
 
 namespace musa::host {
 namespace {
@@ -119,23 +121,27 @@ struct PerThread {
   }
 };
 
-void run_here(musaStream& stream, const Task& task) {
-  struct Running {
-    Running() { ++running_here; }
-    ~Running() { --running_here; }
-  };
-  Legacy& legacy = Streams::instance().legacy(stream.device);
-  std::unique_lock<std::shared_mutex> alone;
-  std::shared_lock<std::shared_mutex> together;
-  // Work that enqueues work has its stream's turn already.
-  if (running_here == 0 && legacy.blocking_streams.load(std::memory_order_relaxed) > 0) {
-    if (stream.legacy) alone = std::unique_lock(legacy.excluding);
-    if (stream.blocking()) together = std::shared_lock(legacy.excluding);
+// The calling thread's turn on a stream, in the synchronous mode.
+class Turn {
+ public:
+  explicit Turn(musaStream& stream) {
+    Legacy& legacy = Streams::instance().legacy(stream.device);
+    // Work that enqueues work has its stream's turn already.
+    if (running_here == 0 && legacy.blocking_streams.load(std::memory_order_relaxed) > 0) {
+      if (stream.legacy) alone_ = std::unique_lock(legacy.excluding);
+      if (stream.blocking()) together_ = std::shared_lock(legacy.excluding);
+    }
+    in_order_ = std::unique_lock(stream.order);
+    ++running_here;
   }
-  std::lock_guard in_order(stream.order);
-  const Running running;
-  run(task, stream.device);
-}
+  ~Turn() { --running_here; }
+  Turn(const Turn&) = delete;
+
+ private:
+  std::unique_lock<std::shared_mutex> alone_;
+  std::shared_lock<std::shared_mutex> together_;
+  std::unique_lock<std::recursive_mutex> in_order_;
+};
 
 // What must be done before the next work of the stream may run, beyond the stream's own.
 std::vector<Queue::Point> legacy_dependencies(const musaStream& stream) {
@@ -174,7 +180,8 @@ std::shared_ptr<musaStream> resolve(musaStream_t stream, int device) {
 void submit(musaStream& stream, Task task) {
   if (record_in_capture(stream, task)) return;
   if (!stream.queue) {
-    run_here(stream, task);
+    const Turn turn(stream);
+    run(task, stream.device);
     return;
   }
   if (stream.queue->is_running_here()) {  // from within the stream's own work
@@ -217,13 +224,34 @@ void enqueue(musaStream_t stream, std::function<void()> work) {
   enqueue(current_device(), stream, std::move(work));
 }
 
-void enqueue(int device, musaStream_t stream, std::function<void()> work, const char* name) {
-  std::shared_ptr<musaStream> target;
+namespace {
+
+std::shared_ptr<musaStream> resolve_or_throw(musaStream_t stream, int device) {
   try {
-    target = resolve(stream, device);
+    return resolve(stream, device);
   } catch (const Failure& failure) {
     throw std::invalid_argument(musaGetErrorString(failure.error));
   }
+}
+
+}  // namespace
+
+bool run_now(int device, musaStream_t stream, void (*work)(void*), void* argument,
+             const char* name) {
+  if (asynchronous() || captures_go_on()) return false;
+  const auto target = resolve_or_throw(stream, device);
+  if (name == nullptr) name = "work that nobody named";
+  const Turn turn(*target);
+  {
+    const DeviceAccess access(name);
+    work(argument);
+  }
+  check_red_zones(device, name);
+  return true;
+}
+
+void enqueue(int device, musaStream_t stream, std::function<void()> work, const char* name) {
+  const auto target = resolve_or_throw(stream, device);
   try {
     submit(*target, {std::move(work), Task::Kind::DEVICE, name});
   } catch (const Failure& failure) {
