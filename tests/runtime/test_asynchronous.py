@@ -1,0 +1,136 @@
+"""MUSA_LAUNCH_BLOCKING=0: calls return before their work is done, and PyTorch's rules still give right results."""
+
+from __future__ import annotations
+
+import pytest
+
+ASYNC = {"MUSA_LAUNCH_BLOCKING": "0"}
+
+
+def test_training_gives_the_same_numbers_as_with_blocking_launches(run_python):
+    code = """
+        import torch
+        torch.manual_seed(0)
+        from torch import nn
+        net = nn.Sequential(nn.Conv2d(1, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten(), nn.Dropout(0.3),
+                            nn.Linear(8 * 36, 10)).to("musa")
+        optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)
+        x = torch.randn(64, 1, 8, 8).to("musa", non_blocking=True)
+        y = torch.randint(0, 10, (64,)).to("musa", non_blocking=True)
+        for _ in range(20):
+            optimizer.zero_grad()
+            loss = torch.nn.functional.cross_entropy(net(x), y)
+            loss.backward()
+            optimizer.step()
+        print(f"{loss.item():.6f}")
+    """
+    results = {run_python(code, MUSA_LAUNCH_BLOCKING=mode).stdout for mode in ("0", "1")}
+    assert len(results) == 1
+
+
+def test_a_pinned_buffer_is_not_handed_out_again_while_its_copy_is_in_flight(run_python):
+    run_python(
+        """
+        import torch
+        out = []
+        for i in range(200):
+            source = torch.full((100_000,), float(i)).pin_memory()
+            out.append(source.to("musa", non_blocking=True))
+            del source  # the host allocator must wait for the copy before it gives the memory to the next
+        for i, x in enumerate(out):
+            assert x.min().item() == x.max().item() == i, i
+        """,
+        **ASYNC,
+    )
+
+
+def test_memory_used_on_another_stream_is_kept_by_record_stream(run_python):
+    run_python(
+        """
+        import torch
+        side = torch.musa.Stream()
+        for i in range(100):
+            x = torch.full((50_000,), float(i), device="musa")
+            side.wait_stream(torch.musa.current_stream())
+            with torch.musa.stream(side):
+                y = x
+                for _ in range(5):
+                    y = y + 1
+            x.record_stream(side)
+            del x
+            torch.full((50_000,), -1.0, device="musa")  # would take the memory
+            torch.musa.current_stream().wait_stream(side)
+            assert y.min().item() == y.max().item() == i + 5
+        """,
+        **ASYNC,
+    )
+
+
+def test_events_tell_when_work_is_done(run_python):
+    run_python(
+        """
+        import torch
+        a = torch.randn(1500, 1500, device="musa")
+        torch.musa.synchronize()
+        start, end = torch.musa.Event(enable_timing=True), torch.musa.Event(enable_timing=True)
+        start.record()
+        for _ in range(5):
+            a = a @ a / 100
+        end.record()
+        assert not end.query(), "the products cannot be done already"
+        end.synchronize()
+        assert end.query() and start.elapsed_time(end) > 0
+        """,
+        **ASYNC,
+    )
+
+
+def test_a_copy_to_pinned_memory_arrives_at_the_synchronization(run_python):
+    run_python(
+        """
+        import torch
+        x = torch.arange(1_000_000, device="musa")
+        host = torch.zeros(1_000_000, dtype=torch.int64).pin_memory()
+        for _ in range(20):
+            x = x + 1
+        host.copy_(x, non_blocking=True)
+        torch.musa.current_stream().synchronize()
+        assert torch.equal(host, torch.arange(1_000_000) + 20)
+        """,
+        **ASYNC,
+    )
+
+
+@pytest.mark.parametrize("mode", ["0", "1"])
+def test_threads_and_streams_together(run_python, mode):
+    run_python(
+        """
+        import threading, torch
+        results = {}
+        def work(i):
+            stream = torch.musa.Stream()
+            with torch.musa.stream(stream):
+                x = torch.full((10_000,), float(i), device="musa")
+                for _ in range(50):
+                    x = x * 2 / 2 + 1
+                results[i] = x.cpu()
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+        for t in threads: t.start()
+        for t in threads: t.join()
+        for i in range(8):
+            assert torch.equal(results[i], torch.full((10_000,), float(i + 50))), i
+        """,
+        MUSA_LAUNCH_BLOCKING=mode,
+    )
+
+
+def test_a_process_may_end_with_work_in_flight(run_python):
+    run_python(
+        """
+        import torch
+        a = torch.randn(1000, 1000, device="musa")
+        for _ in range(50):
+            a = a @ a / 100
+        """,
+        **ASYNC,
+    )
