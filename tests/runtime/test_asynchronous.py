@@ -134,3 +134,20 @@ def test_a_process_may_end_with_work_in_flight(run_python):
         """,
         **ASYNC,
     )
+
+
+def test_a_fault_of_a_kernel_shows_later_and_sticks(run_python):
+    done = run_python(
+        """
+        import torch
+        x = torch.ones(4, 5, device="musa").index_select(0, torch.tensor([17], device="musa"))
+        for attempt in range(2):
+            try:
+                torch.musa.synchronize()
+            except RuntimeError as error:
+                print(error)
+        """,
+        **ASYNC,
+    )
+    assert done.stdout.count("unspecified launch failure (musaErrorLaunchFailure") == 2
+    assert "failed: " in done.stderr and "17" in done.stderr

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 import torch
 
@@ -46,6 +48,10 @@ def test_wrong_shape():
         torch.ones(2, 3, device="musa") @ torch.ones(2, 3, device="musa")
 
 
+@pytest.mark.skipif(
+    os.environ.get("MUSA_LAUNCH_BLOCKING") == "0",
+    reason="then the fault shows at a later call and sticks, as on a card: see test_asynchronous.py",
+)
 @pytest.mark.parametrize("index", [-1, 4, 2**40])
 def test_index_out_of_range(index):
     table, indices = torch.ones(4, 5, device="musa"), torch.tensor([index], device="musa")
@@ -67,7 +73,8 @@ def test_the_log_says_which_index(run_python):
             torch.ones(4, 5, device="musa").index_select(0, torch.tensor([17], device="musa"))
         except RuntimeError as error:
             print(error)
-        """
+        """,
+        MUSA_LAUNCH_BLOCKING="1",
     )
     assert "standard error" in done.stdout and "17" in done.stderr
 

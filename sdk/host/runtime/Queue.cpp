@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -52,8 +53,9 @@ struct Exit {
   }
 };
 
-void report(const Task& task, const char* reason) {
-  print_failed_work(task.label(), reason);
+void report(const Task& task, const std::string& reason) {
+  // The first line: PyTorch's exceptions go on with a stack that is nobody's but the queue's.
+  print_failed_work(task.label(), reason.substr(0, reason.find('\n')).c_str());
   set_sticky_error(musaErrorLaunchFailure);
 }
 
