@@ -116,7 +116,7 @@ def configure(plan: Plan) -> None:
         return
     done = subprocess.run(arguments, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise BuildError(f"CMake failed:\n{done.stdout}{done.stderr}")
+        raise BuildError("CMake failed", output=f"{done.stdout}{done.stderr}")
     record.write_text(wanted)
 
 
@@ -124,7 +124,7 @@ def compile_all(plan: Plan, on_step: OnStep) -> None:
     """Run Ninja; `on_step(done, total, what)` is called for each finished step."""
     done = run_ninja(find_program("ninja"), plan.folder, plan.jobs, on_step)
     if done.code != 0:
-        raise BuildError(f"{done.text}{done.error}the build failed; the messages above are the compiler's")
+        raise BuildError("the build failed", output=f"{done.text}{done.error}")
     if done.text.strip():  # warnings
         print(done.text, file=sys.stderr, end="")
 

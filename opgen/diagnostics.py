@@ -79,16 +79,22 @@ def from_record(record: dict[str, Any]) -> Diagnostic:
 
 
 class OpgenError(Exception):
-    """A failure the user can act on; the CLI prints it without a traceback and exits with 1."""
+    """A failure the user can act on; the CLI prints it without a traceback and exits with 1.
 
-    def __init__(self, message: str, location: Location | None = None, hint: str | None = None) -> None:
+    `output` is what another program (a compiler, CMake) had to say: shown before the message, as it is.
+    """
+
+    def __init__(
+        self, message: str, location: Location | None = None, hint: str | None = None, output: str = ""
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.location = location
         self.hint = hint
+        self.output = output
 
     def __str__(self) -> str:
-        return _text(self.location, Severity.ERROR, self.message, self.hint)
+        return f"{self.output}{_text(self.location, Severity.ERROR, self.message, self.hint)}"
 
 
 def _text(location: Location | None, severity: Severity, message: str, hint: str | None) -> str:

@@ -96,8 +96,13 @@ class Reporter:
             click.echo("; ".join([", ".join(counts), *([outcome] if outcome else [])]), err=True)
 
     def fail(self, error: OpgenError) -> None:
-        """What ended the command."""
-        self._write([Diagnostic(Severity.ERROR, error.location or Location(""), error.message, error.hint)])
+        """What ended the command. In text another program's output stands above, as it is; else it is the hint."""
+        hint = error.hint
+        if error.output and self.output is Format.TEXT:
+            click.echo(error.output, err=True, nl=not error.output.endswith("\n"))
+        elif error.output:
+            hint = "\n".join(filter(None, [error.hint, error.output.rstrip("\n")]))
+        self._write([Diagnostic(Severity.ERROR, error.location or Location(""), error.message, hint)])
 
     def close(self) -> None:
         """JSON is one document for each run, so it is written when nothing more can come."""

@@ -53,7 +53,7 @@ def check_syntax(project: Project, install: TorchInstall, jobs: int, on_step: On
         before = _stamps(folder, outputs)
         done = run_ninja(find_program("ninja"), folder, jobs, on_step, targets=outputs, keep_going=True)
         if done.code != 0 and not done.failed:
-            raise BuildError(f"{done.text}{done.error}nothing was checked; the messages above are Ninja's")
+            raise BuildError("nothing was checked: Ninja failed", output=f"{done.text}{done.error}")
         after = _stamps(folder, outputs)
     return SyntaxResult(
         files=len(outputs),
@@ -79,7 +79,7 @@ def _configure(project: Project, install: TorchInstall, folder: Path) -> None:
     ]
     done = subprocess.run(arguments, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise BuildError(f"CMake failed:\n{done.stdout}{done.stderr}")
+        raise BuildError("CMake failed", output=f"{done.stdout}{done.stderr}")
 
 
 def _outputs(folder: Path) -> list[str]:

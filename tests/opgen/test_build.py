@@ -69,7 +69,7 @@ def test_compile_error_is_shown_without_the_command_line(plan: Plan) -> None:
     text = str(caught.value)
     assert "a.cpp:1:18: error:" in text and "missing" in text
     assert "-o CMakeFiles" not in text
-    assert text.rstrip().endswith("the build failed; the messages above are the compiler's")
+    assert text.rstrip().endswith("error: the build failed")
 
 
 def test_cmake_error_is_shown(plan: Plan) -> None:

@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opgen.cli import main, opgen
-from opgen.diagnostics import Diagnostic, Location, Severity, as_record, from_record
-from opgen.report import as_github, as_json
+from opgen.diagnostics import Diagnostic, Location, OpgenError, Severity, as_record, from_record
+from opgen.report import Format, Reporter, as_github, as_json
 
 ROOT = Path(__file__).resolve().parents[2]
 BROKEN = "- func: trill\n- func: nonzero\n  dispach: {PrivateUse1: K}\n"
@@ -195,3 +195,17 @@ def test_colours_are_for_terminals_whose_user_wants_them(files, capsys):
 
 def test_the_number_of_findings_ends_the_text(files, capsys):
     assert run(capsys, "check", "--yaml", files["broken"])[2].endswith("\n2 errors; nothing was written\n")
+
+
+def test_what_another_program_said_is_shown_above_the_message_or_is_the_hint(capsys):
+    error = OpgenError("the build failed", output="a.cpp:1:1: error: no\na.cpp:2:1: note: here\n")
+    for output in Format:
+        reporter = Reporter(output, machine_to_stdout=True)
+        reporter.fail(error)
+        reporter.close()
+    out, err = capsys.readouterr()
+    assert err == "a.cpp:1:1: error: no\na.cpp:2:1: note: here\nerror: the build failed\n"
+    json_text, separator, command = out.partition("::error")
+    (record,) = document(json_text)["diagnostics"]
+    assert (record["message"], record["hint"]) == ("the build failed", "a.cpp:1:1: error: no\na.cpp:2:1: note: here")
+    assert separator + command == "::error::error: the build failed%0A    a.cpp:1:1: error: no%0A    a.cpp:2:1: note: here\n"
