@@ -208,4 +208,5 @@ def test_what_another_program_said_is_shown_above_the_message_or_is_the_hint(cap
     json_text, separator, command = out.partition("::error")
     (record,) = document(json_text)["diagnostics"]
     assert (record["message"], record["hint"]) == ("the build failed", "a.cpp:1:1: error: no\na.cpp:2:1: note: here")
-    assert separator + command == "::error::error: the build failed%0A    a.cpp:1:1: error: no%0A    a.cpp:2:1: note: here\n"
+    shown = "error: the build failed%0A    a.cpp:1:1: error: no%0A    a.cpp:2:1: note: here"
+    assert separator + command == f"::error::{shown}\n"
