@@ -140,6 +140,7 @@ def explain(op: str, inputs: Inputs) -> Explanation:
     members = () if function is None else (function,) if own else _family(op, upstream)
     group = None if own else upstream.structured_group(op)
     spec = inputs.specs.get(op)
+    other = inputs.inactive.get(op)
     names = {str(member.func.name) for member in members} | {op}
     problems = tuple(str(d) for d in inputs.diagnostics if any(f"'{name}'" in d.message for name in names))
     dense = next((r for r in chosen if r.dispatch_key == backend.dispatch_key), None)
@@ -153,7 +154,11 @@ def explain(op: str, inputs: Inputs) -> Explanation:
         traits=() if own or function is None else tuple(_traits(op, function, upstream)),
         group=tuple(_member(member, inputs.specs, "" if not own else op) for member in members),
         kernels=() if own or function is None else _kernels(op, function, upstream),
-        entry=str(spec.location) if spec is not None else None,
+        entry=str(spec.location)
+        if spec is not None
+        else f"{other.location}, for PyTorch {other.torch} only"
+        if other
+        else None,
         state=_state(op, dense, own, inputs),
         choices=tuple(_choice(r) for r in chosen),
         meta_class=_meta_class(dense, group),

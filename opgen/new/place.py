@@ -167,12 +167,18 @@ def _into_block(text: str, root: yaml.SequenceNode, entries: Sequence[Entry], sp
     end = _end(root.value[spot.after])
     newline = _newline(text, end)
     block = newline.join(entry.block(newline, indent) for entry in entries)
-    line_end = _BREAK.search(text, end) if _BREAK.match(text[end - 1 : end]) is None else None
-    if line_end is None and _BREAK.match(text[end - 1 : end]) is None:
+    if _BREAK.match(text[end - 1 : end]) is not None:
+        position = end  # a block scalar, which ends with its line
+    else:
+        line_end = _BREAK.search(text, end)
+        position = line_end.end() if line_end is not None else len(text)
+    # Comments that are indented deeper than the list's dashes speak of the entry above them.
+    own = re.compile(f"[ ]{{{root.start_mark.column + 1},}}#[^\r\n]*(?:\r\n|\n|\r|\\Z)")
+    while (comment := own.match(text, position)) is not None:
+        position = comment.end()
+    if position == len(text) and _BREAK.match(text[-1:]) is None:
         # The file ends without a line break, and goes on doing so.
-        gap = newline if not _spaced(text, root, spot) else newline * 2
-        return len(text), gap + block
-    position = end if line_end is None else line_end.end()
+        return position, (newline * 2 if _spaced(text, root, spot) else newline) + block
     rest = text[position:].lstrip(" \t")
     apart = _spaced(text, root, spot) if not rest else _BREAK.match(rest) is not None or rest[0] == "#"
     gap = newline if apart and not spot.together else ""

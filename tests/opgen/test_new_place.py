@@ -46,6 +46,11 @@ def test_between_sections_a_blank_line_sets_it_apart_and_comments_stay_with_what
     )
 
 
+def test_an_indented_comment_stays_with_the_entry_above_it() -> None:
+    text = "  - func: tril\n    # of tril\n      # too\n  # of zeta\n  - func: zeta\n  - func: abs\n"
+    assert added(text, Entry("tril_", {})) == text.replace("# too\n", "# too\n  - func: tril_\n")
+
+
 def test_a_dense_list_stays_dense() -> None:
     assert added("- func: tril\n- func: zeta\n- func: abs\n", TRIL).startswith(
         "- func: tril\n- func: tril.out\n  structured"
@@ -63,6 +68,7 @@ def test_a_missing_last_line_end_stays_missing() -> None:
         == "- func: tril\n- func: tril.out\n  structured: false\n  dispatch:\n    PrivateUse1: Tril"
     )
     assert not added("- func: zeta\r\n- func: b", TRIL).endswith("\n")
+    assert added("- func: tril\n  # of tril", Entry("tril_", {})) == "- func: tril\n  # of tril\n- func: tril_"
 
 
 def test_byte_order_mark_indentation_and_document_marks_stay() -> None:
