@@ -6,6 +6,7 @@ whatever is not as promised, or wrong where it was right before, ends in an erro
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -125,7 +126,6 @@ def _own_plan(request: Request, inputs: Inputs, files: Files) -> Plan:
         test: _template("test_own").render(
             name=name,
             word=_word(match[2]),
-            file=test.rpartition("/")[2],
             parameters=_python_parameters(function),
         ),
     }
@@ -173,7 +173,7 @@ def _assembled(
             *todo,
             "opgen build",
             f"python -m pytest {tests}",
-            f"python -m pytest tests/ops {tests_of(added)}",
+            *([] if "::" in first else [f"python -m pytest tests/ops {tests_of(added)}"]),
         ),
     )
     return plan, registrations
@@ -316,10 +316,20 @@ def _word(root: str) -> str:
 
 
 def _python_parameters(function: object) -> str:
+    """The operator's parameters with their defaults, as Python has them."""
     arguments = getattr(function, "func").arguments  # noqa: B009 - torchgen is untyped here
-    positional = [a.name for a in arguments.flat_positional]
-    keyword = [a.name for a in arguments.flat_kwarg_only]
+    positional = [_python_parameter(a.name, a.default) for a in arguments.flat_positional]
+    keyword = [_python_parameter(a.name, a.default) for a in arguments.flat_kwarg_only]
     return ", ".join([*positional, *(["*", *keyword] if keyword else [])])
+
+
+def _python_parameter(name: str, default: str | None) -> str:
+    if default is None:
+        return name
+    try:
+        return f"{name}={ast.literal_eval(default)!r}"
+    except (ValueError, SyntaxError):  # `contiguous_format`, say
+        return f"{name}=None"
 
 
 @cache

@@ -390,26 +390,39 @@ std::tuple<Tensor, Tensor> RopeMeta(const Tensor& q, const Tensor& k, double bas
 
 from __future__ import annotations
 
-import pytest
 import torch
 
 from opgen.testing import check_overload
 
 
-def rope(q, k, *, base):
+def rope(q, k, *, base=10000.0):
     \"\"\"What musa::rope computes, written with PyTorch's own operators.\"\"\"
-    raise NotImplementedError("tests/ops/test_op_rope.py: write musa::rope in plain PyTorch")
+    raise NotImplementedError("musa::rope is to be written in plain PyTorch here")
 
 
 def test_rope_agrees_with_plain_pytorch(device: str) -> None:
-    check_overload("musa::rope", reference=rope, device=device, dtypes=(torch.float32, torch.float64), count=60)
+    check_overload(
+        "musa::rope",
+        reference=rope,
+        device=device,
+        dtypes=(torch.float32, torch.float64),
+        count=60,
+    )
 
 
 def test_rope_has_shapes_without_data() -> None:
-    \"\"\"torch.ops.musa.rope(...) on the meta device gives what the device gives, without data.\"\"\"
-    pytest.fail("call torch.ops.musa.rope on tensors of device meta, and compare shapes and dtypes")
+    \"\"\"On the meta device the operator gives the shapes and dtypes that it gives on the device.\"\"\"
+    raise NotImplementedError("call torch.ops.musa.rope on tensors of device meta here, and compare")
 """,
     )
+
+
+def test_the_test_of_an_operator_of_our_own_has_its_defaults(project: Path) -> None:
+    schema = (
+        "musa::f(Tensor self, int[2] size=[1,2], *, str mode='a', bool flag=True, MemoryFormat? format=None) -> Tensor"
+    )
+    text = created(project, schema)["tests/ops/test_op_f.py"]
+    assert "def f(self, size=[1, 2], *, mode='a', flag=True, format=None):" in text
 
 
 def test_through_the_cpu_on_purpose_needs_no_source(project: Path) -> None:
