@@ -40,10 +40,12 @@ def plan_group(context: Context, group: NativeFunctionsGroup) -> GroupPlan | Non
     key = context.backend.dispatch_key
     out_name = str(group.out.func.name)
     listed = [(context.specs[str(f.func.name)], f) for f in group.functions() if str(f.func.name) in context.specs]
-    # An entry that only speaks of other keys asks for nothing here, unless its group's other entries do.
-    if all(spec.dispatch and key not in spec.dispatch for spec, _ in listed):
-        return GroupPlan(None, None, None, "", dense=False)
     out_spec = context.specs.get(out_name)
+    # Entries that only speak of other keys ask for nothing here; but an out overload without a kernel for this key is
+    # Legacy, whatever else it names, unless it says otherwise.
+    only_others = all(spec.dispatch and key not in spec.dispatch for spec, _ in listed)
+    if only_others and (out_spec is None or out_spec.structured is False):
+        return GroupPlan(None, None, None, "", dense=False)
     if out_spec is None:
         first = listed[0][0]
         context.diagnostics.error(

@@ -6,7 +6,7 @@ torchgen reports faults by assertion. Here they become `SchemaError`s, which cal
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from torchgen.api import meta, structured
@@ -74,9 +74,22 @@ def parse_precomputed(lines: Sequence[str], group: NativeFunctionsGroup) -> Prec
     return parsed
 
 
+@dataclass(frozen=True)
+class GroupMember(NativeFunction):  # type: ignore[misc]
+    """A function of a structured group that has a kernel of its own.
+
+    To the dispatcher it stays one of the group: its tensor lists are `at::ITensorListRef`, as upstream's other kernels
+    for it have them, and another type would end the process at registration.
+    """
+
+    @property
+    def part_of_structured_group(self) -> bool:
+        return True
+
+
 def unstructured(function: NativeFunction, *, device_check: str, device_guard: bool) -> NativeFunction:
-    """`function` standing alone, outside any structured group."""
-    return replace(
+    """`function` with a kernel of its own, outside any structured group."""
+    alone = replace(
         function,
         structured=False,
         structured_delegate=None,
@@ -87,6 +100,7 @@ def unstructured(function: NativeFunction, *, device_check: str, device_guard: b
         device_check=DeviceCheckType[device_check],
         device_guard=device_guard,
     )
+    return GroupMember(**field_values(alone, NativeFunction)) if function.part_of_structured_group else alone
 
 
 def with_device_check(function: NativeFunction, device_check: str) -> NativeFunction:
