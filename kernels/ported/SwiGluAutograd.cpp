@@ -29,8 +29,9 @@ struct SwiGluFunction : torch::autograd::Function<SwiGluFunction> {
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  torch::autograd::variable_list grads) {
     const Tensor input = context->get_saved_variables()[0];
-    const int64_t width = input.size(-1) / 2;
-    const Tensor gate = input.narrow(-1, 0, width), up = input.narrow(-1, width, width);
+    const SymInt width = input.sym_size(-1) / 2;
+    const Tensor gate = input.narrow_symint(-1, 0, width);
+    const Tensor up = input.narrow_symint(-1, width, width);
     const Tensor sigmoid = at::sigmoid(gate), value = gate * sigmoid;
     // silu'(x) = s(x) + x s(x) (1 - s(x)) = s(x) + silu(x) (1 - s(x))
     const Tensor slope = sigmoid + value * (1 - sigmoid);
@@ -42,6 +43,8 @@ struct SwiGluFunction : torch::autograd::Function<SwiGluFunction> {
 
 Tensor SwiGluAutograd(const Tensor& input) { return SwiGluFunction::apply(input); }
 
-Tensor SwiGluMeta(const Tensor& input) { return at::empty(swiglu_sizes(input), input.options()); }
+Tensor SwiGluMeta(const Tensor& input) {
+  return at::empty_symint(swiglu_symbolic_sizes(input), input.options());
+}
 
 }  // namespace at::musa

@@ -58,3 +58,45 @@ def test_swiglu_leaves_the_device_only_where_told() -> None:
     before = torch.musa.fallback_counts()
     torch.ops.musa.swiglu(torch.randn(4, 4, device="musa", requires_grad=True)).sum().backward()
     assert torch.musa.fallback_counts() == before
+
+
+@pytest.mark.parametrize("requires_grad", [False, True])
+@pytest.mark.parametrize("shape", [(3, 4), (0, 2), (2, 3, 8)])
+def test_swiglu_passes_opcheck(shape: tuple[int, ...], requires_grad: bool) -> None:
+    x = torch.randn(shape, device="musa", requires_grad=requires_grad)
+    # The check of the autograd key is not implemented for devices other than CPU, CUDA and XPU when a gradient is
+    # wanted; the gradient itself is checked above.
+    utils = ["test_schema", "test_faketensor", "test_aot_dispatch_dynamic"]
+    utils += [] if requires_grad else ["test_autograd_registration"]
+    results = torch.library.opcheck(torch.ops.musa.swiglu.default, (x,), test_utils=utils)
+    assert set(results.values()) == {"SUCCESS"}
+
+
+def test_swiglu_compiles_with_its_gradient_for_every_size() -> None:
+    graphs = []
+
+    def count(graph: torch.fx.GraphModule, _: list[torch.Tensor]) -> torch.fx.GraphModule:
+        graphs.append(graph)
+        return graph
+
+    function = torch.compile(lambda x: torch.ops.musa.swiglu(x).sin(), backend=count, fullgraph=True, dynamic=True)
+    traced = torch.compile(lambda x: torch.ops.musa.swiglu(x).sin(), backend="aot_eager", fullgraph=True, dynamic=True)
+    for shape in ((3, 4), (5, 8)):
+        x = torch.randn(shape, device="musa")
+        expected = swiglu(x.cpu()).sin()
+        torch.testing.assert_close(function(x).cpu(), expected)
+        leaf, plain = x.clone().requires_grad_(), x.cpu().requires_grad_()
+        traced(leaf).sum().backward()
+        swiglu(plain).sin().sum().backward()
+        assert leaf.grad is not None and plain.grad is not None
+        torch.testing.assert_close(leaf.grad.cpu(), plain.grad)
+    assert len(graphs) == 1, "one graph serves every size"
+
+
+def test_swiglu_as_a_fake_tensor_and_functionalized() -> None:
+    with torch._subclasses.FakeTensorMode():
+        fake = torch.ops.musa.swiglu(torch.empty(2, 6, device="musa", dtype=torch.bfloat16))
+        assert fake.shape == (2, 3) and fake.device.type == "musa" and fake.dtype == torch.bfloat16
+    x = torch.randn(2, 4, device="musa")
+    ours = torch.func.functionalize(lambda x: torch.ops.musa.swiglu(x).mul_(2))(x)
+    torch.testing.assert_close(ours, torch.ops.musa.swiglu(x) * 2)
