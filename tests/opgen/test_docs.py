@@ -62,7 +62,11 @@ def test_quoted_entries_are_in_the_operator_list(block: Block) -> None:
     assert block.path is not None
     listed = {entry["func"]: entry for entry in yaml.safe_load((ROOT / block.path).read_text(encoding="utf-8"))}
     for entry in yaml.safe_load(block.text):
-        assert listed[entry["func"]] == entry
+        whole = listed[entry["func"]]
+        # the guide may leave out kernels for sparse and other tensors
+        assert entry.get("dispatch", {}).items() <= whole.get("dispatch", {}).items()
+        assert "PrivateUse1" in entry.get("dispatch", {}) or "PrivateUse1" not in whole.get("dispatch", {})
+        assert {**whole, "dispatch": None} == {**entry, "dispatch": None}
 
 
 def test_the_other_entries_and_kernels_fit_together(tmp_path: Path) -> None:

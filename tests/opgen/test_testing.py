@@ -347,6 +347,10 @@ def test_listing_reads_dense_entries_of_this_torch() -> None:
     PrivateUse1, SparsePrivateUse1: AminMax
 - func: only_sparse
   dispatch: {SparsePrivateUse1: OnlySparse}
+- func: sparse_too
+  dispatch: {SparsePrivateUse1: SparseToo}
+- func: sparse_too.out
+  dispatch: {PrivateUse1: Dense, SparsePrivateUse1: cpu_fallback}
 - func: old_op
   torch: "<2.10"
   dispatch: {PrivateUse1: OldOp}
@@ -358,17 +362,28 @@ def test_listing_reads_dense_entries_of_this_torch() -> None:
 - func: solve
 - func: solve.out
   dispatch: {PrivateUse1: cpu_fallback}
+- func: asin
+  dispatch: {SparsePrivateUse1: asin_sparse}
+- func: asin.out
+  dispatch: {SparsePrivateUse1: asin_sparse_out}
+- func: acos.out
+  structured: false
+  dispatch: {SparsePrivateUse1: Acos}
 - func: musa::rope(Tensor q) -> Tensor
   dispatch: {PrivateUse1: Rope}
 """
     assert listed_overloads(text, "2.13.0+cpu", "TORCH_IMPL_FUNC(HostInverse)(const Tensor& self) {}") == (
         Listed("add.Tensor", False),
         Listed("aminmax", False),
+        Listed("sparse_too.out", False),
         Listed("slow", True),
         Listed("slow.out", True),
         Listed("slow_", True),
         Listed("inverse", True),
         Listed("solve", True),
         Listed("solve.out", True),
+        Listed("asin.out", False),
         Listed("musa::rope", False),
+        Listed("sparse_too", False, certain=False),
+        Listed("asin", False, certain=False),
     )

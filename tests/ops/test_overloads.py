@@ -36,7 +36,8 @@ def test_registered_overloads_that_the_list_does_not_name_agree_too(device: str)
 
 
 def test_every_listed_overload_is_registered() -> None:
-    named = {f"aten::{listed.op}" if "::" not in listed.op else listed.op for listed in read_listed(LIST)}
+    certain = [listed.op for listed in read_listed(LIST) if listed.certain]
+    named = {f"aten::{op}" if "::" not in op else op for op in certain}
     assert sorted(named - _registered()) == []
 
 
@@ -51,7 +52,7 @@ def _family(op: str, device: str) -> str | None:
     import torch
 
     module = getattr(torch, torch.device(device).type)
-    return module.op_table()[op]["family"] if hasattr(module, "op_table") else None
+    return module.op_table().get(op, {}).get("family") if hasattr(module, "op_table") else None
 
 
 def _registered() -> set[str]:
