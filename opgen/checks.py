@@ -53,7 +53,7 @@ def check_sources(
             _check_base(r, bases, backend, diagnostics)
     for (kernel, required), r in plain.items():
         where = r.spec.at(f"dispatch.{r.dispatch_key}")
-        _check_definition(r.op, kernel, required, "", kernels, where, backend, diagnostics)
+        _check_definition(r.op, kernel, required, "", kernels.functions, where, backend, diagnostics)
 
 
 def _check_stubs_once(kernels: KernelIndex, diagnostics: Diagnostics) -> None:
@@ -104,13 +104,13 @@ def _check_structured(r: Registration, kernels: KernelIndex, backend: Backend, d
     where = r.spec.at(f"dispatch.{r.dispatch_key}")
     head = f"TORCH_IMPL_FUNC({r.kernel})"
     required = f"void {r.kernel}({compat.impl_arguments(r.group)})"
-    _check_definition(r.spec.func, r.kernel, required, head, kernels, where, backend, diagnostics)
+    _check_definition(r.spec.func, r.kernel, required, head, kernels.impls, where, backend, diagnostics)
     if r.own_meta:
         name = compat.meta_name(r.group)
         definition = compat.meta_definition(r.group)
         head = definition.partition(")(")[0] + ")"
         required = f"void {name}({compat.meta_arguments(r.group)})"
-        _check_definition(r.spec.func, name, required, head, kernels, r.spec.location, backend, diagnostics)
+        _check_definition(r.spec.func, name, required, head, kernels.metas, r.spec.location, backend, diagnostics)
 
 
 def _check_definition(
@@ -118,7 +118,7 @@ def _check_definition(
     name: str,
     required: str,
     macro: str,
-    kernels: KernelIndex,
+    definitions: Mapping[str, Sequence[Definition]],
     where: Location,
     backend: Backend,
     diagnostics: Diagnostics,
@@ -127,7 +127,6 @@ def _check_definition(
     # TORCH_IMPL_FUNC hides the return type and the class, so only parameters are shown and compared there.
     shown = f"{macro}({required.partition('(')[2]}" if macro else required
     what = "meta function" if "META_FUNC" in macro else "kernel"
-    definitions = kernels.metas if "META_FUNC" in macro else kernels.impls if macro else kernels.functions
     found = definitions.get(name, ())
     ours = [d for d in found if d.namespace == backend.namespace]
     if not ours:
@@ -135,7 +134,7 @@ def _check_definition(
             where,
             f"no source defines {what} '{name}' for '{op}'",
             "\n".join(
-                [*_nearby(name, definitions, kernels, backend), f"define it in namespace {backend.namespace}:", shown]
+                [*_nearby(name, found, definitions, backend), f"define it in namespace {backend.namespace}:", shown]
             ),
         )
         return
@@ -173,21 +172,14 @@ def _agreement(written: Sequence[str], required: Sequence[str]) -> int:
 
 
 def _nearby(
-    name: str, definitions: Mapping[str, Sequence[Definition]], kernels: KernelIndex, backend: Backend
+    name: str, found: Sequence[Definition], definitions: Mapping[str, Sequence[Definition]], backend: Backend
 ) -> list[str]:
-    """What the author of a kernel that is not found may have meant."""
-    for other in definitions.get(name, ()):
+    if found:
+        other = found[0]
         where = f"{other.path}:{other.line}"
         return [f"{where} defines one in namespace {other.namespace}; move it to {backend.namespace}, or"]
-    for other in kernels.hidden.get(name, ()):
-        return [f"the one at {other.path}:{other.line} {other.namespace}; change that, or"]
-    for other in kernels.impls.get(name, ()) if definitions is kernels.functions else ():
-        return [f"{other.path}:{other.line} has TORCH_IMPL_FUNC({name}), but the operator is not structured;"]
-    for other in kernels.functions.get(name, ()) if definitions is kernels.impls else ():
-        return [f"{other.path}:{other.line} defines a plain function, but the operator is structured;"]
-    spellings = {word.lower(): word for word in definitions}
-    near = nearest(name.lower(), spellings, cutoff=0.75)
+    near = nearest(name, definitions, cutoff=0.75)
     if near is None:
         return []
-    other = definitions[spellings[near]][0]
-    return [f"did you mean '{other.name}' ({other.path}:{other.line})? Otherwise"]
+    other = definitions[near][0]
+    return [f"did you mean '{near}' ({other.path}:{other.line})? Otherwise"]

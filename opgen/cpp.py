@@ -98,9 +98,7 @@ def canonical_type(text: str) -> str:
 
 def canonical_parameter(text: str) -> str:
     """Like :func:`canonical_type` for a parameter declaration: its name and default argument are left out."""
-    if text.strip() == "...":
-        return "..."
-    declaration = (split_top_level(text, "=") or [""])[0]
+    declaration = split_top_level(text, "=")[0]
     canonical = _Parser(_TOKEN.findall(declaration)).parameter()
     by_value = not canonical.endswith(("&", "*"))
     return canonical.removeprefix("const ") if by_value else canonical

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Found", "parse_source", "skeleton"]
 
-Kind = Literal["function", "impl", "meta", "stub", "hidden"]
+Kind = Literal["function", "impl", "meta", "stub"]
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,7 @@ class Found:
     stubs).
 
     ``name`` is the YAML kernel name for ``function`` and ``impl``, the meta class's name without ``structured_`` for
-    ``meta`` (``add_Tensor`` for ``TORCH_META_FUNC2(add, Tensor)``) and the DispatchStub's name for ``stub``. ``hidden``
-    is a function that no registration can call; its ``namespace`` says why, in words: ``is static``.
+    ``meta`` (``add_Tensor`` for ``TORCH_META_FUNC2(add, Tensor)``) and the DispatchStub's name for ``stub``.
     """
 
     kind: Kind
@@ -164,7 +163,6 @@ _UNWRITTEN = re.compile(rb"\bNotWritten\s*\(\s*\"([\w, ]+)\"")
 _EXPORTS = re.compile(rb"\b(?:TORCH_API|C10_API|C10_EXPORT|TORCH_CUDA_CPP_API|TORCH_CUDA_CU_API|TORCH_MUSA_API)\b")
 _METHOD = re.compile(r"TORCH_(?:PRECOMPUTE_)?(IMPL|META)_FUNC2?\s*\(([^()]*)\)\s*\Z")
 _NOT_KERNELS = frozenset({"static", "inline", "constexpr", "consteval", "__global__", "__device__", "friend"})
-_PARAMETERS = ("parameter_declaration", "optional_parameter_declaration", "variadic_parameter", "...")
 _KERNEL_NAMESPACES = ("at::musa", "at::native")
 
 _parser: Parser | None = None
@@ -181,9 +179,8 @@ def _tree_sitter() -> Parser:
     return _parser
 
 
-def parse_source(source: bytes, *, hidden: bool = False) -> tuple[Found, ...]:
-    """Everything the file defines, in the order it is written; alternatives of one ``#if`` count once. Hidden functions
-    are left out unless they are asked for."""
+def parse_source(source: bytes) -> tuple[Found, ...]:
+    """Everything the file defines, in the order it is written; alternatives of one ``#if`` count once."""
     text = skeleton(source)
     found = list(_stubs(text))
     # Without its semicolon a registration macro would be read as the beginning of what follows it, an export macro as
@@ -191,9 +188,7 @@ def parse_source(source: bytes, *, hidden: bool = False) -> tuple[Found, ...]:
     declarations = _EXPORTS.sub(
         lambda match: _blank(match.group()), _STUB.sub(lambda match: _blank(match.group()), text)
     )
-    found.extend(
-        item for item in _definitions(_tree_sitter().parse(declarations).root_node) if hidden or item.kind != "hidden"
-    )
+    found.extend(_definitions(_tree_sitter().parse(declarations).root_node))
     unwritten = _unwritten(source)
     found = [replace(item, unwritten=item.name in unwritten) for item in found]
     found.sort(key=lambda item: (item.line, item.column))
@@ -249,15 +244,8 @@ def _definitions(root: Node) -> Iterator[Found]:
                     open_nodes.append((body, inner))
             elif child.type in ("linkage_specification", "declaration_list", "ERROR"):
                 open_nodes.append((child, namespace))
-            elif child.type == "template_declaration":
-                for inside in child.named_children:
-                    found = _definition(inside, namespace or "") if inside.type == "function_definition" else None
-                    if found is not None:
-                        yield replace(found, kind="hidden", namespace="is a template")
-            elif child.type == "function_definition":
-                found = _definition(child, namespace or "")
-                if found is not None and namespace is None:
-                    found = replace(found, kind="hidden", namespace="stands in an unnamed namespace")
+            elif child.type == "function_definition" and namespace is not None:
+                found = _definition(child, namespace)
                 if found is not None:
                     yield found
 
@@ -275,8 +263,8 @@ def _definition(node: Node, namespace: str) -> Found | None:
         return None
     params = tuple(
         canonical_parameter(_text(child))
-        for child in parameters.children
-        if child.type in _PARAMETERS and _text(child) != "void"
+        for child in parameters.named_children
+        if child.type in ("parameter_declaration", "optional_parameter_declaration") and _text(child) != "void"
     )
     source = node.text or b""  # bytes, as offsets count them; the text need not be UTF-8
     body = node.child_by_field_name("body")
@@ -293,12 +281,8 @@ def _definition(node: Node, namespace: str) -> Found | None:
     scope, _, name = full_name.rpartition("::")
     scope = scope.removeprefix("::")
     before = source[: declarator.start_byte - node.start_byte].decode("utf-8", "replace")
-    if not name.isidentifier():
+    if scope not in _KERNEL_NAMESPACES or not name.isidentifier() or _NOT_KERNELS & set(re.findall(r"\w+", before)):
         return None
-    specifiers = [word for word in re.findall(r"\w+", before) if word in _NOT_KERNELS]
-    if specifiers or scope not in _KERNEL_NAMESPACES:
-        why = f"stands in namespace {scope}" if scope else "stands in no namespace"
-        return Found("hidden", name, f"is {specifiers[0]}" if specifiers else why, line, column, "", (), text)
     trailing = next((child for child in declarator.named_children if child.type == "trailing_return_type"), None)
     returns = canonical_type(_text(trailing).removeprefix("->") if trailing is not None else before)
     return Found("function", name, scope, line, column, returns, params, text)

@@ -30,7 +30,7 @@ _SUFFIXES = (".cpp", ".cu")
 _CACHE_NAME = "kernels"
 _MANY = 20  # sources that take long enough to parse for a sign of life
 # Goes up whenever parse_source would answer differently for the same text.
-_CACHE_KEY = "4"
+_CACHE_KEY = "2"
 
 
 @dataclass(frozen=True)
@@ -66,8 +66,6 @@ class KernelIndex:
     impls: Definitions = field(default_factory=dict)
     metas: Definitions = field(default_factory=dict)
     stubs: Definitions = field(default_factory=dict)
-    hidden: Definitions = field(default_factory=dict)
-    """Functions that no registration can call; the namespace says why. Only to tell their authors."""
 
 
 def scan_kernels(root: Path, folder: Path | None = None) -> KernelIndex:
@@ -83,7 +81,7 @@ def scan_kernels(root: Path, folder: Path | None = None) -> KernelIndex:
     digests = [hashlib.sha256(content).hexdigest() for _, _, content in sources]
     unseen = {digest: content for digest, (_, _, content) in zip(digests, sources, strict=True) if digest not in known}
     with busy("reading kernel sources") if len(unseen) >= _MANY else nullcontext():
-        read = {digest: parse_source(content, hidden=True) for digest, content in unseen.items()}
+        read = {digest: parse_source(content) for digest, content in unseen.items()}
     parsed = {digest: known[digest] if digest in known else read[digest] for digest in digests}
     definitions: list[Definition] = []
     for digest, (path, family, _) in zip(digests, sources, strict=True):
@@ -108,13 +106,7 @@ def scan_classes(header: Path) -> frozenset[str] | None:
 
 def index_definitions(definitions: Iterable[Definition]) -> KernelIndex:
     """Group definitions by kind and name, in the order given."""
-    by_kind: dict[Kind, dict[str, tuple[Definition, ...]]] = {
-        "function": {},
-        "impl": {},
-        "meta": {},
-        "stub": {},
-        "hidden": {},
-    }
+    by_kind: dict[Kind, dict[str, tuple[Definition, ...]]] = {"function": {}, "impl": {}, "meta": {}, "stub": {}}
     for definition in definitions:
         names = by_kind[definition.kind]
         names[definition.name] = (*names.get(definition.name, ()), definition)
@@ -123,7 +115,6 @@ def index_definitions(definitions: Iterable[Definition]) -> KernelIndex:
         impls=by_kind["impl"],
         metas=by_kind["meta"],
         stubs=by_kind["stub"],
-        hidden=by_kind["hidden"],
     )
 
 

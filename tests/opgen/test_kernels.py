@@ -337,7 +337,7 @@ def test_unreadable_source_is_an_error_with_its_path(tree: Path, monkeypatch: py
 def test_second_scan_parses_nothing(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = kernels.scan_kernels(tree)
 
-    def refuse(source: bytes, *, hidden: bool) -> tuple[Found, ...]:
+    def refuse(source: bytes) -> tuple[Found, ...]:
         raise AssertionError("parsed again")
 
     monkeypatch.setattr(kernels, "parse_source", refuse)
