@@ -54,7 +54,7 @@ void the_pool_may() {
   require_protection();
   volatile char* memory = device_bytes(kMiB);
   for (int round = 0; round < 3; ++round) {
-    musa::host::enqueue(nullptr, [&] {
+    musa::host::enqueue(nullptr, [memory, round] {
       musa::host::parallel_for(0, kMiB, 1, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) memory[i] = static_cast<char>(round);
       });
