@@ -8,6 +8,7 @@
 
 #include <ATen/ExpandUtils.h>
 #include <ATen/SparseTensorImpl.h>
+#include <ATen/TensorOperators.h>
 #include <ATen/native/Resize.h>
 #include <ATen/native/SparseTensorUtils.h>
 #include <ATen/ops/_sparse_coo_tensor_unsafe.h>
