@@ -10,6 +10,12 @@
 
 #include "check.h"
 
+#if defined(__SANITIZE_ADDRESS__)
+// A fault that AddressSanitizer reports ends the process with this status, not with a signal; 1
+// would look like a failed case.
+extern "C" const char* __asan_default_options() { return "exitcode=99"; }
+#endif
+
 namespace check {
 
 std::vector<Case>& cases() {
