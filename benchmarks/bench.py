@@ -4,7 +4,7 @@ Measured are the commands and calls a developer waits for. Nothing here passes o
 
     python benchmarks/bench.py                 # needs a build
     python benchmarks/bench.py --cold          # adds a cold generate + build in a copy of the tree (minutes)
-    python benchmarks/bench.py --only gen      # one part alone: gen, build, sdk, ops
+    python benchmarks/bench.py --only gen      # one part alone: gen, build, sdk, ops, kernels
 """
 
 from __future__ import annotations
@@ -215,11 +215,41 @@ def _matmul(device: str) -> Callable[[], object]:
     return lambda: a @ a
 
 
+# ---- kernels
+
+
+def bench_kernels(project: Project) -> Iterator[Figure]:
+    """`.mu` kernels on one thread of the pool, compiled as an op library's are."""
+    import torch
+
+    library = project.root / "build" / f"host-torch{torch.__version__.split('+')[0]}" / "lib"
+    if not (library / "libmusart.so").is_file():
+        sys.exit(f"no libmusart in {library}: build with `opgen build` first")
+    with tempfile.TemporaryDirectory(prefix="opgen-bench-") as folder:
+        program = Path(folder) / "kernels"
+        command = [
+            sys.executable,
+            str(project.root / "sdk" / "host" / "mcc"),
+            str(Path(__file__).parent / "kernels.mu"),
+        ]
+        command += ["-O3", "-o", str(program), f"-L{library}", "-lmusart", f"-Wl,-rpath,{library}"]
+        subprocess.run(command, check=True)
+        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+        output = subprocess.run([program], check=True, capture_output=True, text=True, env=environment).stdout
+    values = {name: (float(value), float(reference)) for name, value, reference in map(str.split, output.splitlines())}
+    kernel, loop = values["barrier_free_ms"]
+    yield Figure("barrier-free kernel, 10 M floats", kernel, loop, "ms", "plain C++ loop", "one thread; target 2 times")
+    note = "of 256 that wait for each other: one switch of fibres"
+    yield Figure("__syncthreads(), a thread", values["barrier_ns"][0], 100, "ns", "target", note)
+    yield Figure("__shfl_xor_sync(), a thread", values["shuffle_ns"][0], 200, "ns", "target", "")
+
+
 BENCHES: dict[str, Callable[[Project], Iterator[Figure]]] = {
     "gen": bench_gen,
     "build": bench_build,
     "sdk": bench_sdk,
     "ops": bench_ops,
+    "kernels": bench_kernels,
 }
 
 

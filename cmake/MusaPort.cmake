@@ -1,6 +1,7 @@
 # kernels/ported/*.cu -> <build>/ported/.../*.mu -> <build>/mcc/.../*.mu.cpp, which the target compiles as C++.
 #
 #   musa_add_ported_sources(<out-var> files...)
+#   musa_add_kernel_sources(<out-var> files...)     for sources that are .mu already: mcc alone
 #
 # Every source is a chain of its own, so one edited .cu recompiles one object. Headers in CUDA's dialect (.cuh) beside the
 # sources go the same way, .cuh -> .muh -> .muh; which objects an edited one recompiles, the compiler's dependency files
@@ -9,8 +10,13 @@
 # Porting a source needs no library of ours: without this, Ninja would first link those that the target links to.
 set(CMAKE_ADD_CUSTOM_COMMAND_DEPENDS_EXPLICIT_ONLY ON)
 
+include(Cccl)
 set(MUSA_PORTED_DIR ${CMAKE_BINARY_DIR}/ported)
 set(MUSA_MCC_DIR ${CMAKE_BINARY_DIR}/mcc)
+# The toolkit's headers in front of CCCL's: they hold thrust's device system.
+set(MUSA_KERNEL_INCLUDES ${MUSA_MCC_DIR} ${CMAKE_SOURCE_DIR}/sdk/include ${CCCL_INCLUDE_DIR})
+# A kernel must be free to go into the loop over its threads, in a shared library too.
+set(MUSA_KERNEL_OPTIONS -O3 -fno-semantic-interposition -Wno-unknown-pragmas)
 file(GLOB MUSA_PORT_TOOL CONFIGURE_DEPENDS
   ${CMAKE_SOURCE_DIR}/opgen/port/*.py ${CMAKE_SOURCE_DIR}/opgen/port/mappings/*.tsv ${CMAKE_SOURCE_DIR}/opgen/diagnostics.py)
 file(GLOB MUSA_MCC CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/sdk/host/mcc/*.py)
@@ -57,7 +63,31 @@ function(musa_add_ported_sources out)
   # Inner loops are what these files are made of: let the compiler vectorize them. (Flags that define a macro, such as
   # -fno-math-errno, would shut out the precompiled header.)
   set_source_files_properties(${result} PROPERTIES
-    COMPILE_OPTIONS -O3
-    INCLUDE_DIRECTORIES "${MUSA_MCC_DIR}")
+    COMPILE_OPTIONS "${MUSA_KERNEL_OPTIONS}"
+    INCLUDE_DIRECTORIES "${MUSA_KERNEL_INCLUDES}")
+  set(${out} ${result} ${stamps} PARENT_SCOPE)
+endfunction()
+
+function(musa_add_kernel_sources out)
+  set(result)
+  set(stamps)
+  foreach(source IN LISTS ARGN)
+    file(RELATIVE_PATH name ${CMAKE_SOURCE_DIR} ${source})
+    set(translated ${MUSA_MCC_DIR}/${name}.cpp)
+    add_custom_command(
+      OUTPUT ${translated}.stamp
+      BYPRODUCTS ${translated}
+      COMMAND ${CMAKE_COMMAND} -E env PYTHONDONTWRITEBYTECODE=1
+              ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/sdk/host/mcc --translate ${source} -o ${translated}
+      COMMAND ${CMAKE_COMMAND} -E touch ${translated}.stamp
+      DEPENDS ${source} ${MUSA_MCC}
+      COMMENT "Translating ${name}"
+      VERBATIM)
+    list(APPEND result ${translated})
+    list(APPEND stamps ${translated}.stamp)
+  endforeach()
+  set_source_files_properties(${result} PROPERTIES
+    COMPILE_OPTIONS "${MUSA_KERNEL_OPTIONS}"
+    INCLUDE_DIRECTORIES "${MUSA_KERNEL_INCLUDES}")
   set(${out} ${result} ${stamps} PARENT_SCOPE)
 endfunction()

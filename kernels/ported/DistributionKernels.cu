@@ -318,9 +318,8 @@ __global__ void multinomial_kernel(int64_t rows, int64_t categories, int64_t sam
     return;
   }
   const double* row = sums + thread / samples * categories;
-  at::Philox4_32 engine(seed, static_cast<uint64_t>(thread), offset);
-  const uint32_t high = engine();
-  const double share = philox::unit_double(high, engine()) * row[categories - 1];
+  const Words words = philox::draw_round(seed, static_cast<uint64_t>(thread), offset);
+  const double share = philox::unit_double(words[0], words[1]) * row[categories - 1];
   int64_t first = 0;
   int64_t count = categories;
   while (count > 0) {

@@ -6,11 +6,11 @@
 #pragma once
 
 #include <ATen/Generator.h>
-#include <ATen/core/PhiloxRNGEngine.h>
 #include <ATen/cuda/CUDAContext.h>
 #include <ATen/cuda/CUDAGeneratorImpl.h>
 #include <ATen/cuda/CUDAGraphsUtils.cuh>
 #include <ATen/cuda/detail/OffsetCalculator.cuh>
+#include <curand_kernel.h>
 
 #include <array>
 #include <cmath>
@@ -25,6 +25,14 @@ namespace at::native::philox {
 using Words = std::array<uint32_t, 4>;
 
 constexpr int kThreads = 256;
+
+/// The one round that a thread draws from, `offset` rounds into the subsequence of its number.
+__device__ inline Words draw_round(uint64_t seed, uint64_t thread, uint64_t offset) {
+  curandStatePhilox4_32_10_t state;
+  curand_init(seed, thread, 4 * offset, &state);
+  const uint4 words = curand4(&state);
+  return {words.x, words.y, words.z, words.w};
+}
 
 /// Uniform in [0, 1), on a grid of 2^-bits: every such number is exact in a type with that many
 /// digits.
@@ -81,8 +89,7 @@ __global__ void nullary_kernel(int64_t numel, uint64_t seed, uint64_t offset, ch
   if (first >= numel) {
     return;
   }
-  at::Philox4_32 engine(seed, static_cast<uint64_t>(thread), offset);
-  const Words words{engine(), engine(), engine(), engine()};
+  const Words words = draw_round(seed, static_cast<uint64_t>(thread), offset);
   const result_t values = body(words);
   for (int64_t i = 0; i < kValues && first + i < numel; ++i) {
     store_element(out + offsets.get(static_cast<uint32_t>(first + i))[0], dtype, values[i]);
@@ -101,11 +108,11 @@ __global__ void unary_kernel(int64_t numel, uint64_t seed, uint64_t offset, char
   if (first >= numel) {
     return;
   }
-  at::Philox4_32 engine(seed, static_cast<uint64_t>(thread), offset);
+  const Words words = draw_round(seed, static_cast<uint64_t>(thread), offset);
   for (int64_t i = 0; i < kValues && first + i < numel; ++i) {
     const auto at = offsets.get(static_cast<uint32_t>(first + i));
     store_element<out_t>(out + at[0], dtype,
-                         body(*reinterpret_cast<const in_t*>(in + at[1]), engine()));
+                         body(*reinterpret_cast<const in_t*>(in + at[1]), words[i]));
   }
 }
 

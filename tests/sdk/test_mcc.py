@@ -14,14 +14,17 @@ ROOT = Path(__file__).parents[2]
 MCC = ROOT / "sdk/host/mcc"
 sys.path.insert(0, str(MCC))
 
-from launches import SourceError, rewrite_launches  # noqa: E402 (mcc is run from its folder, not installed)
+# mcc is run from its folder, not installed.
+from source import SourceError  # noqa: E402
+from translate import rewrite  # noqa: E402
 
 CXX = os.environ.get("CXX", "g++")
 needs_compiler = pytest.mark.skipif(shutil.which(CXX.split()[0]) is None, reason="no C++ compiler")
 
 
-def config(text: str) -> str:
-    return f"::musa::host::launch(::musa::host::LaunchConfig({text})"
+def config(text: str, kernel: str) -> str:
+    site = f'::musa::host::LaunchSite{{"{kernel}", __FILE__, __LINE__}}'
+    return f"::musa::host::launch({site}, ::musa::host::LaunchConfig({text})"
 
 
 def call(kernel: str) -> str:
@@ -29,23 +32,29 @@ def call(kernel: str) -> str:
 
 
 GOLDENS = {
-    "plain": ("k<<<1, 2>>>(a, b);", config("1, 2") + call("k") + ", a, b);"),
-    "no arguments": ("k<<<g, b, 0, s>>>();", config("g, b, 0, s") + call("k") + ");"),
+    "plain": ("k<<<1, 2>>>(a, b);", config("1, 2", "k") + call("k") + ", a, b);"),
+    "no arguments": ("k<<<g, b, 0, s>>>();", config("g, b, 0, s", "k") + call("k") + ");"),
     "template arguments": (
         "ns::k<T, (4 > 3), f(a)><<<1, 2>>>(x);",
-        config("1, 2") + call("ns::k<T, (4 > 3), f(a)>") + ", x);",
+        config("1, 2", "ns::k<T, (4 > 3), f(a)>") + call("ns::k<T, (4 > 3), f(a)>") + ", x);",
     ),
     "nested template arguments": (
         "k<A<B<int>>><<<1, 2>>>(x);",
-        config("1, 2") + call("k<A<B<int>>>") + ", x);",
+        config("1, 2", "k<A<B<int>>>") + call("k<A<B<int>>>") + ", x);",
     ),
     "nested parentheses": (
         "k<<<dim3((n + 3) / 4, f(a, b)), c[i], 0, g()>>>(h(1), {2});",
-        config("dim3((n + 3) / 4, f(a, b)), c[i], 0, g()") + call("k") + ", h(1), {2});",
+        config("dim3((n + 3) / 4, f(a, b)), c[i], 0, g()", "k") + call("k") + ", h(1), {2});",
     ),
     "after return and in a lambda": (
         "return k<<<1, 1>>>(p);\nauto f = [&] { ::k<<<1, 1>>>(p); };",
-        "return " + config("1, 1") + call("k") + ", p);\nauto f = [&] { " + config("1, 1") + call("::k") + ", p); };",
+        "return "
+        + config("1, 1", "k")
+        + call("k")
+        + ", p);\nauto f = [&] { "
+        + config("1, 1", "::k")
+        + call("::k")
+        + ", p); };",
     ),
     "strings and comments": (
         'auto s = "k<<<1, 1>>>(p)"; // k<<<1, 1>>>(p)\nauto r = R"x(k<<<1,1>>>(p))x"; /* k<<<1, 1>>>(p) */',
@@ -60,14 +69,74 @@ GOLDENS = {
 
 @pytest.mark.parametrize("source, expected", GOLDENS.values(), ids=GOLDENS)
 def test_golden(source: str, expected: str) -> None:
-    assert rewrite_launches(source, "k.mu") == expected
+    assert rewrite(source, "k.mu") == expected
+
+
+def variable(name: str, kind: str, dimensions: str = "") -> str:
+    """What `__shared__ KIND NAME DIMENSIONS;` becomes."""
+    held = kind + dimensions
+    reference = f"(&{name}){dimensions}" if dimensions else f"&{name}"
+    facts = f'"{name}", sizeof({held}), alignof({held})'
+    return (
+        f"static constexpr ::musa::host::SharedVariable {name}_musa_shared{{{facts}}}; "
+        f"{kind} {reference} = ::musa::host::shared<{held}>({name}_musa_shared);"
+    )
+
+
+SHARED = {
+    "array": ("void k() { __shared__ float a[4][8]; }", "void k() { " + variable("a", "float", "[4][8]") + " }"),
+    "two declarators": (
+        "void k() { __shared__ int a[4], b; }",
+        "void k() { " + variable("a", "int", "[4]") + " " + variable("b", "int") + " }",
+    ),
+    "the word behind the type": ("void k() { float __shared__ a; }", "void k() { " + variable("a", "float") + " }"),
+    "template type": (
+        "void k() { __shared__ typename R<T, 4>::Temp t; }",
+        "void k() { " + variable("t", "typename R < T , 4 > :: Temp") + " }",
+    ),
+    "member function": (
+        "struct S { void f() const { __shared__ int a; } };",
+        "struct S { void f() const { " + variable("a", "int") + " } };",
+    ),
+    "dynamic": (
+        "void k() { extern __shared__ float s[]; }",
+        "void k() { float (&s)[] = ::musa::host::dynamic_shared_array<float>(); }",
+    ),
+    "dynamic, outside a function": (
+        "extern __shared__ float s[];",
+        "static constexpr ::musa::host::DynamicShared<float> s{};",
+    ),
+    "in a macro": (
+        "#define SMEM(T, n) extern __shared__ char n##_raw[]; T* n\n",
+        "#define SMEM(T, n) char (&n##_raw)[] = ::musa::host::dynamic_shared_array<char>(); T* n\n",
+    ),
+    "a macro that is no declaration": ("#define SMEM __shared__\nint x;", "#define SMEM __shared__\nint x;"),
+    "strings and comments": (
+        'auto s = "__shared__ x;"; // __shared__ y;',
+        'auto s = "__shared__ x;"; // __shared__ y;',
+    ),
+    "noinline": (
+        "__noinline__ void f(); __attribute__((__noinline__)) void g();",
+        "__attribute__((noinline)) void f(); __attribute__((__noinline__)) void g();",
+    ),
+    "launch by pointer": (
+        "musaLaunchKernel((void*)k<float>, g, b, p); musaLaunchKernel(reinterpret_cast<const void*>(&k), g, b, p);",
+        'musaLaunchKernel(::musa::host::LaunchSite{"k<float>", __FILE__, __LINE__}, k<float>, g, b, p); '
+        'musaLaunchKernel(::musa::host::LaunchSite{"k", __FILE__, __LINE__}, &k, g, b, p);',
+    ),
+}
+
+
+@pytest.mark.parametrize("source, expected", SHARED.values(), ids=SHARED)
+def test_golden_of_shared_memory_and_the_rest(source: str, expected: str) -> None:
+    assert rewrite(source, "k.mu") == expected
 
 
 def test_lines_keep_their_numbers() -> None:
     source = (
         "int before;\nkernel<float,\n       4>\n    <<<grid,\n       block>>>(\n        a,\n        b);\nint after;\n"
     )
-    result = rewrite_launches(source, "k.mu")
+    result = rewrite(source, "k.mu")
     assert result.count("\n") == source.count("\n")
     assert result.splitlines()[7] == "int after;"
 
@@ -78,16 +147,16 @@ def test_lines_keep_their_numbers() -> None:
         ("void f() {\n  <<<1, 2>>>(a);\n}", "k.mu:2:3: error: '<<<' must follow the name of a kernel"),
         ("k<<<1, 2;\n", "k.mu:1:2: error: '<<<' without its '>>>'"),
         ("k<<<1, 2>>>;\n", "k.mu:1:12: error: the arguments of the kernel must follow '>>>'"),
-        (
-            "__global__ void k() {\n  __shared__ float x[4];\n}",
-            "k.mu:2:3: error: '__shared__': shared memory is of use only with a barrier",
-        ),
-        ("void k() {\n\n    __syncthreads();\n}", "k.mu:3:5: error: '__syncthreads': threads of a block run one after"),
+        ("__shared__ int x;", "k.mu:1:1: error: shared variable 'x' outside a function: the host stand-in needs it"),
+        ("void f() {\n  __shared__ int x = 3;\n}", "k.mu:2:20: error: shared variable 'x' cannot be initialized"),
+        ("void f() { extern __shared__ int x; }", "k.mu:1:19: error: 'extern __shared__' declares an array without"),
+        ("void f() { __shared__ x", "k.mu:1:12: error: '__shared__' without the ';' that ends its declaration"),
+        ("void f() { __shared__; }", "k.mu:1:12: error: '__shared__' must stand in the declaration of a variable"),
     ],
 )
 def test_refusals_name_the_place(source: str, message: str) -> None:
     with pytest.raises(SourceError) as info:
-        rewrite_launches(source, "k.mu")
+        rewrite(source, "k.mu")
     assert str(info.value).startswith(message)
 
 
@@ -132,16 +201,6 @@ def test_a_compiler_error_names_the_line_of_the_mu(tmp_path: Path) -> None:
     )
     assert done.returncode != 0
     assert f"{tmp_path}/k.mu:6:" in done.stderr and "oops" in done.stderr
-
-
-@needs_compiler
-@pytest.mark.parametrize("statement", ["__syncthreads();", "__shared__ float x[4];"])
-def test_headers_cannot_use_what_the_host_lacks(tmp_path: Path, statement: str) -> None:
-    # A header is not mcc's input, so here it is the compiler that must say it clearly.
-    (tmp_path / "h.h").write_text(f"inline void helper() {{ {statement} }}\n")
-    done = compile_only('#include "h.h"\n', tmp_path)
-    assert done.returncode != 0
-    assert "the host stand-in runs the threads of a block one after the other" in done.stderr
 
 
 RUN = """
@@ -206,12 +265,69 @@ int main() {
 
 @needs_compiler
 def test_a_program_runs(tmp_path: Path) -> None:
-    libraries = sorted(ROOT.glob("build/host-torch*/lib/libmusart.so"))
-    if not libraries:
-        pytest.skip("no libmusart: run `opgen build` first")
-    folder = libraries[-1].parent
+    folder = libraries()
     (tmp_path / "run.mu").write_text(RUN)
     done = mcc(tmp_path / "run.mu", "-o", tmp_path / "run", f"-L{folder}", "-lmusart", f"-Wl,-rpath,{folder}")
     assert done.returncode == 0, done.stderr
     done = subprocess.run([tmp_path / "run"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "ok\n"), done.stderr
+
+
+HEADER = """
+#pragma once
+#include "deep/inner.muh"
+template <typename T>
+__device__ T doubled_by_neighbour(T value) {
+  __shared__ T values[64];
+  values[threadIdx.x] = value;
+  __syncthreads();
+  return scaled(values[(threadIdx.x + 1) % blockDim.x]);
+}
+inline void launch_twice(int* out);
+"""
+INNER = "template <typename T> __device__ __noinline__ T scaled(T value) { return 2 * value; }\n"
+WITH_HEADER = """
+#include "parts/ops.muh"
+#include <musa_runtime.h>
+#include <cstdio>
+#include <vector>
+__global__ void k(int* out) { out[threadIdx.x] = doubled_by_neighbour<int>(threadIdx.x); }
+int main() {
+  int* out;
+  musaMalloc(&out, 64 * sizeof(int));
+  k<<<1, 64>>>(out);
+  std::vector<int> got(64);
+  musaMemcpy(got.data(), out, 64 * sizeof(int), musaMemcpyDeviceToHost);
+  for (int i = 0; i < 64; ++i) if (got[i] != 2 * ((i + 1) % 64)) return 1;
+  std::puts("ok");
+}
+"""
+
+
+def libraries() -> Path:
+    found = sorted(ROOT.glob("build/host-torch*/lib/libmusart.so"))
+    if not found:
+        pytest.skip("no libmusart: run `opgen build` first")
+    return found[-1].parent
+
+
+@needs_compiler
+def test_headers_in_the_dialect_are_rewritten_where_they_are_included(tmp_path: Path) -> None:
+    folder = libraries()
+    (tmp_path / "parts/deep").mkdir(parents=True)
+    (tmp_path / "parts/ops.muh").write_text(HEADER)
+    (tmp_path / "parts/deep/inner.muh").write_text(INNER)
+    (tmp_path / "run.mu").write_text(WITH_HEADER)
+    done = mcc(tmp_path / "run.mu", "-o", tmp_path / "run", f"-L{folder}", "-lmusart", f"-Wl,-rpath,{folder}")
+    assert done.returncode == 0, done.stderr
+    done = subprocess.run([tmp_path / "run"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "ok\n"), done.stderr
+
+
+@needs_compiler
+def test_a_fault_in_a_header_names_the_header(tmp_path: Path) -> None:
+    (tmp_path / "ops.muh").write_text("inline void f() {\n  __shared__ int x = 1;\n}\n")
+    (tmp_path / "k.mu").write_text('#include "ops.muh"\n')
+    done = mcc("-fsyntax-only", tmp_path / "k.mu")
+    assert done.returncode == 1
+    assert f"{tmp_path}/ops.muh:2:20: error: shared variable 'x' cannot be initialized" in done.stderr

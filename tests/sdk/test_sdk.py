@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-SOURCES = sorted(path.stem for path in Path(__file__).parent.glob("*_test.cpp"))
+# Kernels are tested by sources in MUSA's own dialect.
+SOURCES = {path.stem: path for pattern in ("*_test.cpp", "*_test.mu") for path in Path(__file__).parent.glob(pattern)}
 LIMITS = ROOT / "sdk" / "host" / "mudnn" / "limits.def"
 TIMEOUT_S = 300
 
@@ -35,11 +36,12 @@ def _run(name: str, *arguments: str, log_level: str = "FATAL", mode: str = "") -
 
 def _cases(name: str) -> list[str]:
     """The cases as the source spells them, so that collecting does not need the binary."""
-    text = (Path(__file__).parent / f"{name}.cpp").read_text()
+    text = SOURCES[name].read_text()
     prefixes = {"UNARY_TEST": "unary_", "BINARY_TEST": "binary_"}
-    macros = r"^((?:ASYNC_|IPC_|UNARY_|BINARY_)?TEST(?:_WITH_ENV|_DIES|_MODES)?)\((\w+)"
+    suffixes = {"PROFILE_TEST": ("_mp_22", "_mp_31")}
+    macros = r"^((?:[A-Z]+_)?TEST(?:_WITH_ENV|_DIES|_MODES)?)\((\w+)"
     found = re.findall(macros, text, re.MULTILINE)
-    return [prefixes.get(macro, "") + case for macro, case in found]
+    return [prefixes.get(macro, "") + case + suffix for macro, case in found for suffix in suffixes.get(macro, ("",))]
 
 
 @functools.cache
@@ -53,14 +55,14 @@ def _verdicts(name: str, mode: str) -> dict[str, tuple[str, str]]:
     return verdicts
 
 
-@pytest.mark.parametrize("name", SOURCES)
+@pytest.mark.parametrize("name", sorted(SOURCES))
 def test_binary_is_built_and_lists_its_cases(name: str) -> None:
     assert _binary(name).is_file(), f"{_binary(name)} is missing: run `opgen build`"
     listed = _run(name, "--list").stdout.split()
     assert listed == _cases(name)
 
 
-ALL_CASES = [(name, case) for name in SOURCES for case in _cases(name)]
+ALL_CASES = [(name, case) for name in sorted(SOURCES) for case in _cases(name)]
 
 
 # The runtime's cases must also hold when every stream has a thread of its own (MUSA_LAUNCH_BLOCKING=0).

@@ -3,9 +3,10 @@
     mcc --translate kernel.mu -o kernel.mu.cpp [--presumed kernel.cu]      (a .muh header likewise)
     mcc [flags of the C++ compiler] -c kernel.mu -o kernel.o
 
-A kernel launch is the one piece of MUSA's dialect that is not C++; launches.py rewrites it. Everything else
-(`__global__`, `threadIdx`, `dim3`) is declared by `musa_kernel_host.h`, which the result includes. No line moves, so
-the compiler's messages name the line of the `.mu` (or of the file given as --presumed).
+Launches and shared memory are the pieces of MUSA's dialect that are not C++; launches.py and shared.py rewrite them.
+Everything else (`__global__`, `threadIdx`, `dim3`) is declared by `musa_kernel_host.h`, which the result includes. No
+line moves, so the compiler's messages name the line of the `.mu` (or of the file given as --presumed). Compiling also
+rewrites the headers that the source includes with quotes; --translate takes one file at a time.
 
 `$CXX` names the compiler (default `g++`). Exit code: 1 for a fault in the source, else the compiler's.
 """
@@ -18,18 +19,13 @@ import sys
 import tempfile
 from pathlib import Path
 
-from launches import SourceError, rewrite_launches
+from cccl import include_folder
+from source import SourceError
+from translate import Overlay, rewrite, translation_unit
 
-HEADER = "musa_kernel_host.h"
-MACRO = "__MUSACC__"  # what the real compiler defines, and HEADER looks for
+# In a shared library too, a kernel may go into the loop over its threads; a later -O of the user's wins.
+FLAGS = ("-O2", "-fno-semantic-interposition", "-Wno-unknown-pragmas")
 USAGE = "usage: mcc --translate FILE.mu -o FILE.cpp [--presumed NAME] | mcc [compiler flags] -c FILE.mu -o FILE.o"
-
-
-def translate(source: str, name: str) -> str:
-    """The C++ text of the MUSA source text `source`; `name` is what messages call it."""
-    body = rewrite_launches(source, name)
-    quoted = name.replace("\\", "\\\\").replace('"', '\\"')
-    return f'#define {MACRO} 1\n#include "{HEADER}"\n#line 1 "{quoted}"\n{body}'
 
 
 def main(arguments: list[str]) -> int:
@@ -63,7 +59,8 @@ def _translate_command(arguments: list[str]) -> int:
             del rest[at : at + 2]
     if len(rest) != 1 or not options["-o"]:
         return _usage("one input and -o OUTPUT are needed")
-    text = translate(Path(rest[0]).read_text(encoding="utf-8"), options["--presumed"] or rest[0])
+    name = options["--presumed"] or rest[0]
+    text = translation_unit(rewrite(Path(rest[0]).read_text(encoding="utf-8"), name), name)
     target = Path(options["-o"])
     # An unchanged file keeps its time, so that a build step recompiles nothing for it.
     if not target.is_file() or target.read_text(encoding="utf-8") != text:
@@ -77,15 +74,31 @@ def _compile_command(arguments: list[str]) -> int:
     if len(sources) != 1:
         return _usage(f"one .mu file is needed, {len(sources)} given")
     source = sources[0]
-    text = translate(Path(source).read_text(encoding="utf-8"), source)
     sdk_include = Path(__file__).resolve().parents[2] / "include"
     with tempfile.TemporaryDirectory(prefix="mcc-") as folder:
+        overlay = Overlay(Path(folder), _include_folders(arguments), sdk_include)
+        body = overlay.rewrite(Path(source).read_text(encoding="utf-8"), source, Path(source).resolve().parent)
+        text = translation_unit(body, source)
         translated = Path(folder) / (Path(source).name + ".cpp")
         translated.write_text(text, encoding="utf-8")
         flags = [str(translated) if argument == source else argument for argument in arguments]
         # The source's own folder comes first, as it would if the compiler read the source itself.
         include = [f"-I{Path(source).resolve().parent}", f"-I{sdk_include}"]
-        return subprocess.call([*os.environ.get("CXX", "g++").split(), "-std=c++20", *include, *flags])
+        cccl = include_folder()
+        if cccl is not None:
+            include += ["-isystem", str(cccl)]
+        return subprocess.call([*os.environ.get("CXX", "g++").split(), "-std=c++20", *FLAGS, *include, *flags])
+
+
+def _include_folders(arguments: list[str]) -> list[Path]:
+    """What `-I DIR` and `-IDIR` name."""
+    folders = []
+    for index, argument in enumerate(arguments):
+        if argument == "-I" and index + 1 < len(arguments):
+            folders.append(Path(arguments[index + 1]))
+        elif argument.startswith("-I"):
+            folders.append(Path(argument[2:]))
+    return folders
 
 
 def _usage(message: str) -> int:

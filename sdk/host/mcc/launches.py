@@ -2,67 +2,87 @@
 
 The kernel goes in as a lambda, so that template arguments may still be deduced from the arguments of the launch:
 
-    ::musa::host::launch(::musa::host::LaunchConfig(grid, block, shmem, stream),
+    ::musa::host::launch(::musa::host::LaunchSite{"k<T>", __FILE__, __LINE__},
+                         ::musa::host::LaunchConfig(grid, block, shmem, stream),
                          [=](const auto&... mcc_args) { k<T>(mcc_args...); }, a, b)
 
 Arguments are evaluated once, by the launching thread, and stored with the launch; each thread of the grid gets its own
 copy, as the dialect says, unless the parameter is a `__grid_constant__`.
+
+`musaLaunchKernel((void*)k<T>, ...)` loses the cast, because k's type says what its arguments are, and gains the site.
 """
 
 from __future__ import annotations
 
-from lexer import Token, place, tokenize
+from lexer import Token
+from source import OPENING, Edit, Source, closing, quoted
 
-_OPENING = {"(": ")", "[": "]", "{": "}"}
 _CLOSERS = {">": 1, ">>>": 3}  # k<A<B<int>>><<<...>>> closes three lists of template arguments at once
-_UNSUPPORTED = {
-    "__syncthreads": "threads of a block run one after the other on the host, so a barrier cannot be honoured",
-    "__syncwarp": "threads of a block run one after the other on the host, so a barrier cannot be honoured",
-    "__shared__": "shared memory is of use only with a barrier, which the host stand-in does not have",
-}
+_VOID_POINTER = (["(", "void", "*", ")"], ["(", "const", "void", "*", ")"], ["(", "void", "const", "*", ")"])
+_KERNEL_CALLS = {"musaLaunchKernel"}
 
 
-class SourceError(Exception):
-    """A fault of the user's source, printed as a compiler would: `file:line:column: error: message`."""
-
-    def __init__(self, name: str, source: str, offset: int, message: str) -> None:
-        line, column = place(source, offset)
-        super().__init__(f"{name}:{line}:{column}: error: {message}")
-
-
-def rewrite_launches(source: str, name: str) -> str:
-    """`source` with every launch rewritten in place; lines keep their numbers."""
-    tokens = tokenize(source)
-    for token in tokens:
-        if token.text in _UNSUPPORTED:
-            raise SourceError(name, source, token.start, f"'{token.text}': {_UNSUPPORTED[token.text]}")
-    edits: list[tuple[int, int, str]] = []
+def launch_edits(source: Source) -> list[Edit]:
+    """The edits that rewrite every launch in place."""
+    text, tokens = source.text, source.tokens
+    edits: list[Edit] = []
     for index, token in enumerate(tokens):
+        if token.text in _KERNEL_CALLS:
+            edits += _call_edits(source, index)
         if token.text != "<<<":
             continue
         first = _kernel_start(tokens, index)
         if first == index:
-            raise SourceError(name, source, token.start, "'<<<' must follow the name of a kernel")
+            raise source.error(token.start, "'<<<' must follow the name of a kernel")
         close = _launch_end(tokens, index)
         if close is None:
-            raise SourceError(name, source, token.start, "'<<<' without its '>>>'")
+            raise source.error(token.start, "'<<<' without its '>>>'")
         if close + 1 >= len(tokens) or tokens[close + 1].text != "(":
-            raise SourceError(name, source, tokens[close].end, "the arguments of the kernel must follow '>>>'")
-        kernel = source[tokens[first].start : token.start]
+            raise source.error(tokens[close].end, "the arguments of the kernel must follow '>>>'")
+        kernel = text[tokens[first].start : token.start]
         begin, end = tokens[first].start, tokens[close + 1].end
         has_arguments = close + 2 < len(tokens) and tokens[close + 2].text != ")"
         # The configuration stays where it is, the kernel's text moves behind it; line breaks keep their places.
-        edits.append((begin, token.end, "::musa::host::launch(::musa::host::LaunchConfig(" + "\n" * kernel.count("\n")))
         flat = " ".join(kernel.split())
-        gap = "\n" * source.count("\n", tokens[close].start, end)
+        opening = f"::musa::host::launch({_site(flat)}, ::musa::host::LaunchConfig(" + "\n" * kernel.count("\n")
+        edits.append(Edit(begin, token.end, opening))
+        gap = "\n" * text.count("\n", tokens[close].start, end)
         comma = ", " if has_arguments else ""
         call = f"), [=](const auto&... mcc_args) {{ {flat}(mcc_args...); }}"
-        edits.append((tokens[close].start, end, f"{call}{comma}{gap}"))
-    pieces, done = [], 0
-    for begin, end, text in sorted(edits):
-        pieces += [source[done:begin], text]
-        done = end
-    return "".join([*pieces, source[done:]])
+        edits.append(Edit(tokens[close].start, end, f"{call}{comma}{gap}"))
+    return edits
+
+
+def _site(kernel: str) -> str:
+    return f"::musa::host::LaunchSite{{{quoted(kernel)}, __FILE__, __LINE__}}"
+
+
+def _call_edits(source: Source, call: int) -> list[Edit]:
+    """musaLaunchKernel(kernel, ...): the cast of the kernel goes, the site comes."""
+    tokens = source.tokens
+    if call + 2 >= len(tokens) or tokens[call + 1].text != "(":
+        return []
+    first = call + 2
+    edits = []
+    texts = [token.text for token in tokens[first : first + 8]]
+    cast = next((form for form in _VOID_POINTER if texts[: len(form)] == form), None)
+    if cast is not None:
+        edits.append(Edit(tokens[first].start, tokens[first + len(cast) - 1].end, ""))
+        first += len(cast)
+    elif texts[:2] == ["reinterpret_cast", "<"] and "(" in texts:
+        opening = first + texts.index("(")
+        last = closing(tokens, opening)
+        if last is not None:
+            edits.append(Edit(tokens[first].start, tokens[opening].end, ""))
+            edits.append(Edit(tokens[last].start, tokens[last].end, ""))
+            first = opening + 1
+    name = first
+    while name < len(tokens) and tokens[name].text not in {",", ")"}:
+        name += 1
+    kernel = source.between(tokens[first], tokens[name - 1]).lstrip("&")
+    # Directly behind the parenthesis, so that it stays in front of the other edits.
+    edits.append(Edit(tokens[call + 1].end, tokens[call + 1].end, _site(kernel) + ", "))
+    return edits
 
 
 def _kernel_start(tokens: list[Token], launch: int) -> int:
@@ -86,9 +106,9 @@ def _template_start(tokens: list[Token], last: int) -> int:
     brackets = 0
     for at in range(last, -1, -1):
         text = tokens[at].text
-        if text in _OPENING.values():
+        if text in OPENING.values():
             brackets += 1
-        elif text in _OPENING:
+        elif text in OPENING:
             brackets -= 1
         elif brackets == 0:
             depth += _CLOSERS.get(text, 0) - (text == "<")
@@ -104,8 +124,8 @@ def _launch_end(tokens: list[Token], launch: int) -> int | None:
     stack: list[str] = []
     for at in range(launch + 1, len(tokens)):
         text = tokens[at].text
-        if text in _OPENING:
-            stack.append(_OPENING[text])
+        if text in OPENING:
+            stack.append(OPENING[text])
         elif stack and text == stack[-1]:
             stack.pop()
         elif not stack:

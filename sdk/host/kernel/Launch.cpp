@@ -1,0 +1,125 @@
+// Launches: what a device refuses, and the way from a grid to its blocks.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+
+#include "../runtime/Api.h"
+#include "Block.h"
+
+constinit thread_local uint3 threadIdx __attribute__((tls_model("initial-exec"))) = {0, 0, 0};
+constinit thread_local uint3 blockIdx __attribute__((tls_model("initial-exec"))) = {0, 0, 0};
+constinit thread_local dim3 blockDim __attribute__((tls_model("initial-exec"))) = {1, 1, 1};
+constinit thread_local dim3 gridDim __attribute__((tls_model("initial-exec"))) = {1, 1, 1};
+
+namespace musa::host {
+namespace {
+
+// A piece of this many threads is worth handing to another core; where threads wait for each other
+// every one of them is, for each costs as much as hundreds that do not.
+constexpr int64_t kThreadsPerPiece = 8192;
+constexpr int64_t kWaitingThreadsPerPiece = 256;
+
+const musaDeviceProp& properties() {
+  static const musaDeviceProp value = [] {
+    musaDeviceProp properties{};
+    musaGetDeviceProperties(&properties, 0);
+    return properties;
+  }();
+  return value;
+}
+
+musaError_t refusal(const LaunchConfig& config, const KernelFacts& facts) {
+  const musaDeviceProp& device = properties();
+  const uint64_t block[] = {config.block.x, config.block.y, config.block.z};
+  const uint64_t grid[] = {config.grid.x, config.grid.y, config.grid.z};
+  for (int i = 0; i < 3; ++i) {
+    if (block[i] == 0 || block[i] > static_cast<uint64_t>(device.maxThreadsDim[i]) ||
+        grid[i] == 0 || grid[i] > static_cast<uint64_t>(device.maxGridSize[i])) {
+      return musaErrorInvalidConfiguration;
+    }
+  }
+  if (block[0] * block[1] * block[2] > static_cast<uint64_t>(device.maxThreadsPerBlock)) {
+    return musaErrorInvalidConfiguration;
+  }
+  // CUDA's code for it; flash attention's "invalid argument" on small cards is this one.
+  const size_t fixed = facts.static_shared_bytes.load(std::memory_order_relaxed);
+  if (config.shared_bytes > shared_limit() || config.shared_bytes + fixed > shared_limit()) {
+    return musaErrorInvalidValue;
+  }
+  return musaSuccess;
+}
+
+void report(const KernelFault& fault) {
+  std::fprintf(stderr, "musart: %s\n", fault.what());
+  std::fflush(stderr);
+  set_sticky_error(fault.error);
+}
+
+}  // namespace
+
+musaError_t launch_grid(const LaunchSite& site, const LaunchConfig& config, KernelFacts& facts,
+                        ThreadLoop threads) {
+  if (const musaError_t sticky = sticky_error(); sticky != musaSuccess) return sticky;
+  if (const musaError_t error = refusal(config, facts); error != musaSuccess) {
+    return set_last_error(error);
+  }
+  enqueue(config.stream, [site, config, &facts, threads = std::move(threads)] {
+    Grid grid{site, config, facts, threads};
+    const int64_t blocks = int64_t{config.grid.x} * config.grid.y * config.grid.z;
+    const int64_t threads_per_block = int64_t{config.block.x} * config.block.y * config.block.z;
+    const int64_t piece = facts.synchronises.load(std::memory_order_relaxed)
+                              ? kWaitingThreadsPerPiece
+                              : kThreadsPerPiece;
+    try {
+      parallel_for(0, blocks, (piece + threads_per_block - 1) / threads_per_block,
+                   [&](int64_t begin, int64_t end) { BlockRunner::mine().run(grid, begin, end); });
+    } catch (const KernelFault& fault) {
+      report(fault);
+    }
+  });
+  return sticky_error();
+}
+
+// ---- what kernels call
+// ---------------------------------------------------------------------------
+
+namespace {
+
+BlockRunner& runner(const char* operation) {
+  BlockRunner* runner = BlockRunner::active();
+  if (runner == nullptr) {
+    std::fprintf(stderr, "musart: %s outside a kernel\n", operation);
+    std::abort();
+  }
+  return *runner;
+}
+
+}  // namespace
+
+int block_barrier(Vote vote, bool predicate, const std::source_location& where) {
+  return runner("__syncthreads").barrier(vote, predicate, where);
+}
+
+void warp_meeting(const LaneMask& mask, void* payload, WarpComplete complete, const char* operation,
+                  const std::source_location& where) {
+  runner(operation).meet(mask, payload, complete, operation, where);
+}
+
+LaneMask converged_lanes(const std::source_location& where) {
+  return runner("__activemask").converged(where);
+}
+
+void* shared_variable(const SharedVariable& variable) {
+  return runner("__shared__").variable(variable);
+}
+
+void* dynamic_shared() { return runner("__shared__").dynamic(); }
+
+void kernel_fault(musaError_t error, const char* what) { runner(what).fail(error, what); }
+
+bool inside_kernel() { return BlockRunner::active() != nullptr; }
+
+int warp_size() { return properties().warpSize; }
+
+}  // namespace musa::host

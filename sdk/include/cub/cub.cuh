@@ -1,0 +1,4 @@
+// The name that CUDA's sources know.
+#pragma once
+
+#include "cub.muh"
