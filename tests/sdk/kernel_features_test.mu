@@ -491,6 +491,9 @@ TEST(launches_keep_the_order_of_their_stream) {
   CHECK_EQ(musaStreamSynchronize(stream), musaSuccess);
   for (const int value : out.values()) CHECK_EQ(value, 20);
   CHECK_EQ(musaStreamDestroy(stream), musaSuccess);
+  fill_with<int><<<1, 1, 0, stream>>>(out.get(), 1, 1);
+  CHECK_EQ(musaGetLastError(), musaErrorInvalidResourceHandle);
+  CHECK_EQ(musaGetLastError(), musaSuccess);
 }
 
 TEST(kernels_launched_by_several_host_threads) {

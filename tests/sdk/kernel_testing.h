@@ -77,6 +77,7 @@ std::string stderr_of(Body&& body) {
   const int kept = dup(STDERR_FILENO);
   dup2(file, STDERR_FILENO);
   body();
+  (void)musaDeviceSynchronize();  // streams may have threads of their own
   std::fflush(stderr);
   dup2(kept, STDERR_FILENO);
   close(kept);

@@ -60,11 +60,18 @@ void report(const KernelFault& fault) {
 
 musaError_t launch_grid(const LaunchSite& site, const LaunchConfig& config, KernelFacts& facts,
                         ThreadLoop threads) {
-  if (const musaError_t sticky = sticky_error(); sticky != musaSuccess) return sticky;
+  if (const musaError_t error = blocking_error(); error != musaSuccess) return error;
   if (const musaError_t error = refusal(config, facts); error != musaSuccess) {
     return set_last_error(error);
   }
-  enqueue(config.stream, [site, config, &facts, threads = std::move(threads)] {
+  // A stream that is not alive is the launch's error, not an exception.
+  unsigned int flags = 0;
+  if (const musaError_t error = musaStreamGetFlags(config.stream, &flags); error != musaSuccess) {
+    return error;
+  }
+  int device = 0;
+  if (const musaError_t error = musaGetDevice(&device); error != musaSuccess) return error;
+  const auto work = [site, config, &facts, threads = std::move(threads)] {
     Grid grid{site, config, facts, threads};
     const int64_t blocks = int64_t{config.grid.x} * config.grid.y * config.grid.z;
     const int64_t threads_per_block = int64_t{config.block.x} * config.block.y * config.block.z;
@@ -77,8 +84,9 @@ musaError_t launch_grid(const LaunchSite& site, const LaunchConfig& config, Kern
     } catch (const KernelFault& fault) {
       report(fault);
     }
-  });
-  return sticky_error();
+  };
+  enqueue(device, config.stream, work, site.kernel);
+  return blocking_error();
 }
 
 // ---- what kernels call
