@@ -468,6 +468,20 @@ TEST(launches_by_pointer) {
   for (int i = 0; i < 100; ++i) CHECK_EQ(got[i], i < 90 ? 2.5 : 0.0);
 }
 
+TEST(attributes_and_occupancy_of_a_kernel) {
+  musaFuncAttributes attributes;
+  CHECK_EQ(musaFuncGetAttributes(&attributes, fill_with<double>), musaSuccess);
+  CHECK_EQ(attributes.maxThreadsPerBlock, 1024);
+  int blocks = 0;
+  CHECK_EQ(musaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, fill_with<double>, 256, 0),
+           musaSuccess);
+  CHECK(blocks > 0);
+  CHECK_EQ(musaFuncSetAttribute(fill_with<double>, musaFuncAttributeMaxDynamicSharedMemorySize,
+                                1 << 30),
+           musaErrorInvalidValue);
+  CHECK_EQ(musaGetLastError(), musaErrorInvalidValue);
+}
+
 template <typename Body>
 __global__ void for_each(int n, Body body) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;

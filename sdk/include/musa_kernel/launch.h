@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "index.h"
+#include "musa_runtime.h"
 
 namespace musa::host {
 
@@ -52,4 +53,35 @@ musaError_t musaLaunchKernel(const ::musa::host::LaunchSite& site, void (*kernel
                                 kernel,
                                 *static_cast<std::remove_cvref_t<Parameters>*>(arguments[I])...);
   }(std::index_sequence_for<Parameters...>{});
+}
+
+namespace musa::host {
+
+// The runtime answers questions only about functions that it knows to be kernels.
+template <typename... Parameters>
+const void* known_kernel(void (*kernel)(Parameters...)) {
+  const auto* address = reinterpret_cast<const void*>(kernel);
+  if (kernel != nullptr) register_kernel(address, KernelInfo{});
+  return address;
+}
+
+}  // namespace musa::host
+
+template <typename... Parameters>
+musaError_t musaFuncGetAttributes(musaFuncAttributes* attributes, void (*kernel)(Parameters...)) {
+  return musaFuncGetAttributes(attributes, ::musa::host::known_kernel(kernel));
+}
+
+template <typename... Parameters>
+musaError_t musaFuncSetAttribute(void (*kernel)(Parameters...), musaFuncAttribute attribute,
+                                 int value) {
+  return musaFuncSetAttribute(::musa::host::known_kernel(kernel), attribute, value);
+}
+
+template <typename... Parameters>
+musaError_t musaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks,
+                                                          void (*kernel)(Parameters...),
+                                                          int block_size, size_t dynamic_shared) {
+  return musaOccupancyMaxActiveBlocksPerMultiprocessor(blocks, ::musa::host::known_kernel(kernel),
+                                                       block_size, dynamic_shared);
 }
