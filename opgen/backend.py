@@ -28,6 +28,8 @@ class Backend:
     """Include path of the header that includes all of them."""
     helpers_header: str
     """Include path of what all registration shards share."""
+    signatures_header: str
+    """Include path of the function template that the signature sources instantiate."""
     meta_bases_header: str
     """Include path of the hand-written base classes that `structured_inherits` may name."""
     fallback_header: str
@@ -65,8 +67,10 @@ class Backend:
     """What the names of structured implementations begin with: `MusaTril`."""
     fallback_kernel: str = "cpu_fallback"
     """The reserved kernel name that means "through the CPU on purpose"."""
-    shard_count: int = 16
+    shard_count: int = 8
     """Number of registration sources; fixed, so that adding an operator never moves another one."""
+    signature_shard_count: int = 4
+    """Number of sources that instantiate what the dispatcher needs for each type of wrapper; fixed likewise."""
 
     @property
     def dispatch_keys(self) -> tuple[str, ...]:
@@ -87,6 +91,7 @@ MUSA = Backend(
     ops_header_dir="torch_musa/ops",
     umbrella_header="torch_musa/MUSANativeFunctions.h",
     helpers_header="torch_musa/RegistrationHelpers.h",
+    signatures_header="torch_musa/RegistrationSignatures.h",
     meta_bases_header="torch_musa/csrc/aten/ops/MetaBases.h",
     fallback_header="torch_musa/csrc/aten/CPUFallback.h",
     fallback_function="at::musa::cpu_fallback",

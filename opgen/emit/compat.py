@@ -25,6 +25,9 @@ from torchgen.model import (
 )
 
 if TYPE_CHECKING:
+    from torchgen.api.types import DispatcherSignature
+    from torchgen.dest import RegisterDispatchKey
+
     from opgen.spec import OpSpec
 
 GENERIC_KEY = DispatchKey.CompositeExplicitAutogradNonFunctional
@@ -165,6 +168,37 @@ def generic(index: BackendIndex) -> BackendIndex:
 def field_values(instance: Any, of: type) -> dict[str, Any]:
     """The fields that `instance` shares with dataclass `of`, to build one from the other whatever a release adds."""
     return {f.name: getattr(instance, f.name) for f in fields(of)}
+
+
+@dataclass(frozen=True)
+class WrapperSignature:
+    """A wrapper function as torchgen defines it."""
+
+    name: str
+    pointer: str
+    """The type of a pointer to it, `at::Tensor (*)(const at::Tensor &, int64_t)`."""
+    definition: str
+    """`at::Tensor wrapper_PrivateUse1_tril(const at::Tensor & self, int64_t diagonal)`."""
+
+
+def plain_signature(generator: RegisterDispatchKey, function: NativeFunction) -> WrapperSignature:
+    """The wrapper that `generator` prints for an unstructured function."""
+    with native_function_manager(function):
+        return _wrapper_signature(generator.wrapper_kernel_sig(function))
+
+
+def structured_signature(index: BackendIndex, function: NativeFunction) -> WrapperSignature:
+    """The wrapper that torchgen prints for a member of a structured group."""
+    with native_function_manager(function):
+        kernel = index.get_kernel(function)
+        symint = kernel is not None and kernel.supports_symint()
+        return _wrapper_signature(NativeSignature(function.func, symint, f"wrapper_{index.dispatch_key}_"))
+
+
+def _wrapper_signature(signature: DispatcherSignature | NativeSignature) -> WrapperSignature:
+    returns = signature.returns_type().cpp_type()
+    types = ", ".join(a.type for a in signature.arguments())
+    return WrapperSignature(signature.name(), f"{returns} (*)({types})", signature.defn())
 
 
 def native_declaration(function: NativeFunction, kernel: str) -> str:

@@ -22,14 +22,18 @@ from torchgen.selective_build.selector import SelectiveBuilder
 from torchgen.utils import Target
 
 from opgen.backend import Backend
-from opgen.emit.compat import field_values, generic, index_for
+from opgen.emit.compat import field_values, generic, index_for, plain_signature, structured_signature
 
 if TYPE_CHECKING:
-    from torchgen.model import BackendIndex, NativeFunction, NativeFunctionsGroup, SchemaKind
+    from torchgen.model import BackendIndex, NativeFunction, SchemaKind
 
     from opgen.classify import Registration
 
 _SELECT_ALL = SelectiveBuilder.get_nop_selector()
+
+WRAPPED = "wrapped"
+"""The function template that makes a torch::CppFunction of a wrapper. The registration sources only declare it: it is
+instantiated once for each function type, in sources of its own."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,8 @@ class Wrapper:
     """Wrapper function, for structured kinds preceded by its class."""
     registration: str
     """The statement inside TORCH_LIBRARY_IMPL."""
+    pointer: str | None
+    """The type of a pointer to the wrapper, `at::Tensor (*)(const at::Tensor &)`; None where there is no wrapper."""
 
 
 def backend_index(registrations: Sequence[Registration]) -> BackendIndex:
@@ -65,22 +71,14 @@ def backend_index(registrations: Sequence[Registration]) -> BackendIndex:
 
 def wrapper(registration: Registration, index: BackendIndex, backend: Backend) -> Wrapper:
     """Wrapper and registration of one overload; boxed fallbacks need no wrapper."""
-    op = registration.function.func.name
+    function, group = registration.function, registration.group
+    op = function.func.name
     if registration.kernel == backend.fallback_kernel:
         boxed = f"torch::CppFunction::makeFromBoxedFunction<&{backend.fallback_function}>()"
-        return Wrapper("", f'm.impl("{op}", {boxed});')
-    return Wrapper(
-        _one(_generate(registration.function, registration.group, index, Target.ANONYMOUS_DEFINITION)),
-        " ".join(_one(_generate(registration.function, registration.group, index, Target.REGISTRATION)).split()),
-    )
-
-
-def _generate(
-    function: NativeFunction, group: NativeFunctionsGroup | None, index: BackendIndex, target: Target
-) -> list[str | None]:
+        return Wrapper("", f'm.impl("{op}", {boxed});', None)
     settings: dict[str, Any] = {
         "backend_index": index,
-        "target": target,
+        "target": Target.ANONYMOUS_DEFINITION,
         "selector": _SELECT_ALL,
         "rocm": False,
         "symint": True,
@@ -88,8 +86,17 @@ def _generate(
         "skip_dispatcher_op_registration": False,
     }
     if group is None:
-        return list(RegisterDispatchKey(**settings)(function))
-    return [DeviceStructured(**settings, g=group).gen_one(function)]
+        plain = RegisterDispatchKey(**settings)
+        texts, signature = list(plain(function)), plain_signature(plain, function)
+    else:
+        texts, signature = (
+            [DeviceStructured(**settings, g=group).gen_one(function)],
+            structured_signature(index, function),
+        )
+    definition = _one(texts)
+    if f"\n{signature.definition} {{" not in f"\n{definition}":
+        raise AssertionError(f"torchgen does not define the wrapper of {op} as `{signature.definition}`")
+    return Wrapper(definition, f'm.impl("{op}", {WRAPPED}({signature.name}));', signature.pointer)
 
 
 def _one(texts: list[str | None]) -> str:

@@ -1,4 +1,5 @@
-"""Lays the emitted text out over files: one header for each operator name, sixteen registration sources, the op table.
+"""Lays the emitted text out over files: one header for each operator name, a fixed number of registration sources and
+of sources for the wrappers' types, the op table.
 
 Nothing that changes with an unrelated entry (line numbers, counts, versions of this tool) may reach a header or a
 source: a changed file is a recompiled file.
@@ -9,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
@@ -62,15 +63,38 @@ class Block:
     definitions: tuple[str, ...]
     schemas: tuple[str, ...]
     registrations: tuple[tuple[str, tuple[str, ...]], ...]
+    pointers: frozenset[str]
+    """The types of the wrappers."""
 
 
 def shard_of(root: str, backend: Backend) -> int:
     """The shard of all operators called `root`: a hash that is the same on every machine and in every run."""
-    return zlib.crc32(root.encode()) % backend.shard_count
+    return _hash(root) % backend.shard_count
 
 
 def shard_name(number: int, backend: Backend) -> str:
     return f"Register{backend.dispatch_key}_{number:02d}.cpp"
+
+
+def signature_shard_of(pointer: str, backend: Backend) -> int:
+    """The source that instantiates what wrappers of this type need; stable like `shard_of`."""
+    return _hash(pointer) % backend.signature_shard_count
+
+
+def signature_shard_name(number: int) -> str:
+    return f"Signatures_{number:02d}.cpp"
+
+
+def source_names(backend: Backend) -> tuple[str, ...]:
+    """Every source file that is generated, whatever the operator list says."""
+    return (
+        *(shard_name(number, backend) for number in range(backend.shard_count)),
+        *(signature_shard_name(number) for number in range(backend.signature_shard_count)),
+    )
+
+
+def _hash(text: str) -> int:
+    return zlib.crc32(text.encode())
 
 
 def render(registrations: Sequence[Registration], torch_version: str, backend: Backend) -> dict[str, str]:
@@ -88,11 +112,24 @@ def render(registrations: Sequence[Registration], torch_version: str, backend: B
         banner=_banner(backend), includes=[backend.op_header(root) for root, found in declared.items() if found]
     )
     files[f"include/{backend.helpers_header}"] = _helpers(backend)
+    files[f"include/{backend.signatures_header}"] = _template("signatures.h").render(
+        banner=_banner(backend),
+        helpers_header=backend.helpers_header,
+        namespace=backend.registration_namespace,
+        wrapped=dest.WRAPPED,
+    )
     shards: dict[int, list[str]] = {number: [] for number in range(backend.shard_count)}
     for root in declared:
         shards[shard_of(root, backend)].append(root)
+    pointers: dict[int, set[str]] = {number: set() for number in range(backend.signature_shard_count)}
     for number, roots in shards.items():
-        files[shard_name(number, backend)] = _shard({root: by_root[root] for root in roots}, declared, backend)
+        members = [r for root in roots for r in by_root[root]]
+        blocks = _blocks(members, backend)
+        files[shard_name(number, backend)] = _shard(members, blocks, backend)
+        for pointer in frozenset().union(*(block.pointers for block in blocks)):
+            pointers[signature_shard_of(pointer, backend)].add(pointer)
+    for number, found in pointers.items():
+        files[signature_shard_name(number)] = _signatures(found, backend)
     files = {name: _tidy(text) for name, text in files.items()}
     files[TABLE] = op_table(registrations, torch_version)
     return files
@@ -143,13 +180,22 @@ def _helpers(backend: Backend) -> str:
         includes=_HELPER_INCLUDES,
         namespace=backend.registration_namespace,
         functions=dest.registration_helpers(backend),
+        wrapped=dest.WRAPPED,
+        signature_sources="Signatures_*.cpp",
     )
 
 
-def _shard(roots: Mapping[str, Sequence[Registration]], declared: Mapping[str, Declarations], backend: Backend) -> str:
-    members = sorted((r for group in roots.values() for r in group), key=lambda r: (r.root, r.op, r.dispatch_key))
-    if not members:
-        return _template("shard.cpp").render(banner=_banner(backend), includes=[], blocks=[])
+def _signatures(pointers: Iterable[str], backend: Backend) -> str:
+    return _template("signatures.cpp").render(
+        banner=_banner(backend),
+        signatures_header=backend.signatures_header,
+        namespace=backend.registration_namespace,
+        wrapped=dest.WRAPPED,
+        pointers=sorted(pointers),
+    )
+
+
+def _shard(members: Iterable[Registration], blocks: Sequence[Block], backend: Backend) -> str:
     includes = {backend.helpers_header}
     for r in members:
         if r.kernel == backend.fallback_kernel:
@@ -158,18 +204,27 @@ def _shard(roots: Mapping[str, Sequence[Registration]], declared: Mapping[str, D
             includes.add(backend.op_header(r.root))
         else:
             includes.add(f"ATen/ops/{r.root}_native.h")
-    namespaces = sorted({r.function.namespace for r in members}, key=lambda name: (name != "aten", name))
     return _template("shard.cpp").render(
         banner=_banner(backend),
         namespace=backend.registration_namespace,
-        includes=sorted(includes),
-        blocks=[_block([r for r in members if r.function.namespace == name], backend) for name in namespaces],
+        includes=sorted(includes) if blocks else [],
+        blocks=blocks,
     )
+
+
+def _blocks(members: Iterable[Registration], backend: Backend) -> tuple[Block, ...]:
+    """One block for each operator namespace, aten first."""
+    by_namespace: dict[str, list[Registration]] = {}
+    for r in sorted(members, key=lambda r: (r.root, r.op, r.dispatch_key)):
+        by_namespace.setdefault(r.function.namespace, []).append(r)
+    names = sorted(by_namespace, key=lambda name: (name != "aten", name))
+    return tuple(_block(by_namespace[name], backend) for name in names)
 
 
 def _block(members: Sequence[Registration], backend: Backend) -> Block:
     namespace = members[0].function.namespace
     definitions: list[str] = []
+    pointers: set[str] = set()
     by_key: dict[str, list[str]] = {}
     for key in sorted({r.dispatch_key for r in members}, key=lambda key: (key != backend.dispatch_key, key)):
         of_key = [r for r in members if r.dispatch_key == key]
@@ -178,6 +233,8 @@ def _block(members: Sequence[Registration], backend: Backend) -> Block:
             wrapper = dest.wrapper(r, index, backend)
             if wrapper.definition:
                 definitions.append(wrapper.definition)
+            if wrapper.pointer is not None:
+                pointers.add(wrapper.pointer)
             by_key.setdefault(key, []).append(wrapper.registration)
     schemas = dict.fromkeys(_schema_definition(r) for r in members if namespace != "aten")
     return Block(
@@ -186,6 +243,7 @@ def _block(members: Sequence[Registration], backend: Backend) -> Block:
         definitions=tuple(definitions),
         schemas=tuple(schemas),
         registrations=tuple((key, tuple(texts)) for key, texts in by_key.items()),
+        pointers=frozenset(pointers),
     )
 
 

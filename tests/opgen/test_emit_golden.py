@@ -61,7 +61,7 @@ return out;
 
 // RegisterPrivateUse1
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  m.impl("lerp.Scalar_out", TORCH_FN(wrapper_PrivateUse1_lerp_out_Scalar_out));
+  m.impl("lerp.Scalar_out", wrapped(wrapper_PrivateUse1_lerp_out_Scalar_out));
 }
 
 } // namespace at::musa::registration
@@ -172,9 +172,9 @@ return self;
 
 // RegisterPrivateUse1
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  m.impl("tril", TORCH_FN(wrapper_PrivateUse1_tril));
-  m.impl("tril.out", TORCH_FN(wrapper_PrivateUse1_tril_out_out));
-  m.impl("tril_", TORCH_FN(wrapper_PrivateUse1_tril_));
+  m.impl("tril", wrapped(wrapper_PrivateUse1_tril));
+  m.impl("tril.out", wrapped(wrapper_PrivateUse1_tril_out_out));
+  m.impl("tril_", wrapped(wrapper_PrivateUse1_tril_));
 }
 
 } // namespace at::musa::registration
@@ -356,9 +356,9 @@ at::Tensor & wrapper_PrivateUse1_Tensor_add_(at::Tensor & self, const at::Tensor
 
 // RegisterPrivateUse1
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  m.impl("add.Tensor", TORCH_FN(wrapper_PrivateUse1_Tensor_add));
-  m.impl("add.out", TORCH_FN(wrapper_PrivateUse1_out_add_out));
-  m.impl("add_.Tensor", TORCH_FN(wrapper_PrivateUse1_Tensor_add_));
+  m.impl("add.Tensor", wrapped(wrapper_PrivateUse1_Tensor_add));
+  m.impl("add.out", wrapped(wrapper_PrivateUse1_out_add_out));
+  m.impl("add_.Tensor", wrapped(wrapper_PrivateUse1_Tensor_add_));
 }
 
 } // namespace at::musa::registration
@@ -394,7 +394,7 @@ at::Tensor wrapper_PrivateUse1__view_as_real(const at::Tensor & self) {
 
 // RegisterPrivateUse1
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  m.impl("view_as_real", TORCH_FN(wrapper_PrivateUse1__view_as_real));
+  m.impl("view_as_real", wrapped(wrapper_PrivateUse1__view_as_real));
 }
 
 } // namespace at::musa::registration
@@ -431,7 +431,7 @@ at::Tensor & wrapper_PrivateUse1_out_nonzero_out(const at::Tensor & self, at::Te
 
 // RegisterPrivateUse1
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  m.impl("nonzero.out", TORCH_FN(wrapper_PrivateUse1_out_nonzero_out));
+  m.impl("nonzero.out", wrapped(wrapper_PrivateUse1_out_nonzero_out));
 }
 
 } // namespace at::musa::registration
@@ -464,7 +464,7 @@ at::Tensor wrapper_PrivateUse1__empty_strided(c10::SymIntArrayRef size, c10::Sym
 
 // RegisterPrivateUse1
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  m.impl("empty_strided", TORCH_FN(wrapper_PrivateUse1__empty_strided));
+  m.impl("empty_strided", wrapped(wrapper_PrivateUse1__empty_strided));
 }
 
 } // namespace at::musa::registration
@@ -567,7 +567,7 @@ TORCH_API at::Tensor & CeluOut(const at::Tensor & self, const at::Scalar & alpha
 } // namespace at::musa
 """,
         )
-        assert 'm.impl("celu.out", TORCH_FN(wrapper_PrivateUse1_out_celu_out));' in shard(text, "celu")
+        assert 'm.impl("celu.out", wrapped(wrapper_PrivateUse1_out_celu_out));' in shard(text, "celu")
 
     def test_new_operator(self):
         text = """\
@@ -641,17 +641,17 @@ TORCH_LIBRARY_FRAGMENT(musa, m) {
 
 // RegisterPrivateUse1
 TORCH_LIBRARY_IMPL(musa, PrivateUse1, m) {
-  m.impl("rope", TORCH_FN(wrapper_PrivateUse1__rope));
+  m.impl("rope", wrapped(wrapper_PrivateUse1__rope));
 }
 
 // RegisterAutogradPrivateUse1
 TORCH_LIBRARY_IMPL(musa, AutogradPrivateUse1, m) {
-  m.impl("rope", TORCH_FN(wrapper_AutogradPrivateUse1__rope));
+  m.impl("rope", wrapped(wrapper_AutogradPrivateUse1__rope));
 }
 
 // RegisterMeta
 TORCH_LIBRARY_IMPL(musa, Meta, m) {
-  m.impl("rope", TORCH_FN(wrapper_Meta__rope));
+  m.impl("rope", wrapped(wrapper_Meta__rope));
 }
 
 } // namespace ops_musa
@@ -693,17 +693,17 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
             """\
 // RegisterNestedTensorPrivateUse1
 TORCH_LIBRARY_IMPL(aten, NestedTensorPrivateUse1, m) {
-  m.impl("abs.out", TORCH_FN(wrapper_NestedTensorPrivateUse1_out_abs_out));
+  m.impl("abs.out", wrapped(wrapper_NestedTensorPrivateUse1_out_abs_out));
 }
 
 // RegisterSparseCsrPrivateUse1
 TORCH_LIBRARY_IMPL(aten, SparseCsrPrivateUse1, m) {
-  m.impl("abs.out", TORCH_FN(wrapper_SparseCsrPrivateUse1_out_abs_out));
+  m.impl("abs.out", wrapped(wrapper_SparseCsrPrivateUse1_out_abs_out));
 }
 
 // RegisterSparsePrivateUse1
 TORCH_LIBRARY_IMPL(aten, SparsePrivateUse1, m) {
-  m.impl("abs.out", TORCH_FN(wrapper_SparsePrivateUse1_out_abs_out));
+  m.impl("abs.out", wrapped(wrapper_SparsePrivateUse1_out_abs_out));
 }
 
 } // namespace at::musa::registration

@@ -16,6 +16,7 @@ import pytest
 from generator_cases import write_kernels
 
 from opgen import tree
+from opgen.backend import MUSA
 from opgen.diagnostics import Diagnostics, OpgenError
 from opgen.gen import Sources, Summary, generate
 from opgen.tree import read_manifest, write_tree
@@ -93,12 +94,14 @@ def changed(before: dict[str, tuple[bytes, int]], after: dict[str, tuple[bytes, 
 
 def test_first_run_writes_everything(project):
     summary = project.generate()
-    assert (summary.entries, summary.registrations, summary.shards_written) == (3, 3, 16)
+    assert (summary.entries, summary.registrations, summary.shards_written) == (3, 3, MUSA.shard_count)
     names = set(project.snapshot())
-    assert names == {f"RegisterPrivateUse1_{n:02d}.cpp" for n in range(16)} | {
+    assert names == {f"RegisterPrivateUse1_{n:02d}.cpp" for n in range(8)} | {
+        *(f"Signatures_{n:02d}.cpp" for n in range(4)),
         "op_table.json",
         "include/torch_musa/MUSANativeFunctions.h",
         "include/torch_musa/RegistrationHelpers.h",
+        "include/torch_musa/RegistrationSignatures.h",
         "include/torch_musa/ops/nonzero_native.h",
         "include/torch_musa/ops/tril_native.h",
     }
@@ -124,7 +127,7 @@ def test_nothing_changed_writes_nothing_and_imports_nothing(project):
         check=False,
     )
     assert result.returncode == 0, result.stderr
-    assert "shards: 0 written, 16 unchanged; up to date" in result.stdout
+    assert "shards: 0 written, 8 unchanged; up to date" in result.stdout
     assert project.snapshot() == before
     assert (project.out / ".opgen" / "manifest.json").stat().st_mtime_ns == manifest
 
@@ -145,7 +148,7 @@ def test_one_changed_entry_changes_one_shard(project):
     before = project.snapshot()
     project.yaml.write_text(LIST.replace("tril.out", "tril.out\n  device_check: NoCheck"))
     summary = project.generate()
-    assert (summary.shards_written, summary.shards_unchanged) == (1, 15)
+    assert (summary.shards_written, summary.shards_unchanged) == (1, 7)
     # The entries below moved by a line, which only the table tells.
     assert changed(before, project.snapshot()) == {"RegisterPrivateUse1_04.cpp", "op_table.json"}
 

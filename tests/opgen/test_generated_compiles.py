@@ -169,7 +169,7 @@ def test_every_kind_compiles(tmp_path):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     # One translation unit, because reading PyTorch's headers takes far longer than the rest.
-    shards = [files.shard_name(n, MUSA) for n in range(MUSA.shard_count)]
+    shards = files.source_names(MUSA)
     lines = [
         f"#include <{MUSA.umbrella_header}>",
         *(KERNELS[name] for name in sorted(KERNELS) if name.endswith(".cpp")),
