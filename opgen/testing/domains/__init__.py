@@ -10,11 +10,21 @@ from __future__ import annotations
 from functools import cache
 
 from opgen.testing.build import Domain
-from opgen.testing.domains import copying, factories, indexing, linear, networks, pointwise, randomness, reductions
+from opgen.testing.domains import (
+    copying,
+    factories,
+    indexing,
+    linear,
+    networks,
+    pointwise,
+    randomness,
+    reductions,
+    resampling,
+)
 from opgen.testing.overload import Overload
 from opgen.testing.tensors import Numbers
 
-_SECTIONS = (pointwise, reductions, linear, indexing, copying, factories, networks, randomness)
+_SECTIONS = (pointwise, reductions, linear, indexing, copying, factories, networks, resampling, randomness)
 _DEFAULT = Domain()
 _DEFAULT_POINTWISE = Domain(numbers=Numbers(special=True))
 
