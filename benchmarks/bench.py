@@ -4,13 +4,14 @@ Measured are the commands and calls a developer waits for. Nothing here passes o
 
     python benchmarks/bench.py                 # needs a build
     python benchmarks/bench.py --cold          # adds a cold generate + build in a copy of the tree (minutes)
-    python benchmarks/bench.py --only gen      # one part alone: gen, build, sdk, ops, kernels
+    python benchmarks/bench.py --only gen      # one part alone: gen, compile, build, sdk, ops, kernels
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import os
 import re
 import shutil
@@ -25,10 +26,13 @@ from pathlib import Path
 
 from opgen.project import Project, find_project
 from opgen.tables import print_table
+from opgen.upstream import find_torch
 
 OPGEN = [sys.executable, "-m", "opgen.cli"]
 # The entry that the incremental build edits: the manual's own example.
 ENTRY = "tril.out"
+# The length of list that the targets are about.
+ENTRIES = 1200
 
 
 @dataclass(frozen=True)
@@ -76,17 +80,59 @@ def files_written(output: str) -> str:
 
 
 def bench_gen(project: Project) -> Iterator[Figure]:
+    """Generation for a list of 1,200 entries: the project's own, and further ones from PyTorch's catalogue."""
+    from large_list import write_large_list
+
+    from opgen.upstream import load_upstream
+
     with tempfile.TemporaryDirectory(prefix="opgen-bench-") as folder:
+        listed = frozenset(row["op"] for row in rows(project))
+        path = write_large_list(project, load_upstream(), listed, ENTRIES, Path(folder) / "list")
+        text = path.read_text(encoding="utf-8")
 
         def generate(name: str) -> tuple[float, str]:
             """Into a folder and with a cache of that name; a new name is a cold run."""
             out, cache = Path(folder) / name / "generated", Path(folder) / name / "cache"
-            return run_opgen("gen", "--out", str(out), cwd=project.root, OPGEN_CACHE_DIR=str(cache))
+            options = ("--yaml", str(path), "--kernels", str(path.parent / "kernels"), "--out", str(out))
+            return run_opgen("gen", *options, cwd=project.root, OPGEN_CACHE_DIR=str(cache))
 
+        def edit_and_generate(number: int) -> tuple[float, str]:
+            """Once there and once back, so that each run has something to write."""
+            changed = text.replace(f"- func: {ENTRY}\n", f"- func: {ENTRY}\n  device_check: NoCheck\n")
+            path.write_text(text if number % 2 else changed, encoding="utf-8")
+            return generate("cold0")
+
+        if f"- func: {ENTRY}\n" not in text:
+            sys.exit(f"the operator list has no entry for {ENTRY} any more: bench.py has to learn what to edit")
         seconds, output = min(generate(f"cold{i}") for i in range(3))
-        yield Figure("opgen gen, cold", seconds, 3, "s", "target", f"{files_written(output)}, no cache, best of 3")
+        note = f"{ENTRIES} entries; {files_written(output)}, no cache, best of 3"
+        yield Figure("opgen gen, cold", seconds, 3, "s", "target", note)
         seconds, output = min(generate("cold0") for _ in range(5))
         yield Figure("opgen gen, nothing changed", seconds, 0.5, "s", "target", f"{files_written(output)}, best of 5")
+        seconds, output = min(edit_and_generate(i) for i in range(6))
+        yield Figure("opgen gen, one entry changed", seconds, 1, "s", "target", f"{files_written(output)}, best of 6")
+
+
+def bench_compile(project: Project) -> Iterator[Figure]:
+    """CPU time of compiling what is generated, and of one of its sources with its wrappers registered the plain way."""
+    from compile_time import commands, cpu_seconds, plain, registrations
+
+    run_opgen("build", cwd=project.root)
+    compiled = commands(project.build("host", find_torch().release))
+    sources = [command for command in compiled if command.source.name.startswith("Register")]
+    if not sources:
+        sys.exit("the build knows no generated sources")
+    count = registrations([command.source for command in sources])
+    seconds = sum(cpu_seconds(command, command.source) for command in compiled) / count
+    note = f"CPU time, {count} registrations in {len(sources)} sources, their types in {len(compiled) - len(sources)}"
+    yield Figure("compile, per registration", seconds, 0.1, "s", "target", note)
+    largest = max(sources, key=lambda command: registrations([command.source]))
+    with tempfile.TemporaryDirectory(prefix="opgen-bench-") as folder:
+        path = Path(folder) / largest.source.name
+        path.write_text(plain(largest.source.read_text(encoding="utf-8")), encoding="utf-8")
+        plainly = cpu_seconds(largest, path) / registrations([path])
+    note = f"{largest.source.name} with TORCH_FN for every wrapper"
+    yield Figure("compile, per registration", seconds, plainly, "s", "plain TORCH_LIBRARY_IMPL", note)
 
 
 @contextlib.contextmanager
@@ -124,13 +170,16 @@ def bench_build(project: Project) -> Iterator[Figure]:
 
 def locate(project: Project, op: str) -> tuple[str, str]:
     """The kernel of an entry and the source that defines it."""
-    import json
-
-    _, output = run_opgen("list", "--format", "json", cwd=project.root)
-    row = next((row for row in json.loads(output) if row["op"] == op), None)
+    row = next((row for row in rows(project) if row["op"] == op), None)
     if row is None or row["source"] is None:
         sys.exit(f"the operator list has no entry for {op} with a source")
     return row["kernel"], row["source"]
+
+
+def rows(project: Project) -> list[dict[str, str]]:
+    """What `opgen list` tells."""
+    _, output = run_opgen("list", "--format", "json", cwd=project.root)
+    return list(json.loads(output))
 
 
 def bench_cold(project: Project) -> Iterator[Figure]:
@@ -246,6 +295,7 @@ def bench_kernels(project: Project) -> Iterator[Figure]:
 
 BENCHES: dict[str, Callable[[Project], Iterator[Figure]]] = {
     "gen": bench_gen,
+    "compile": bench_compile,
     "build": bench_build,
     "sdk": bench_sdk,
     "ops": bench_ops,

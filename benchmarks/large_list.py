@@ -23,6 +23,7 @@ def write_large_list(project: Project, upstream: Upstream, listed: frozenset[str
 
     `listed` are the overloads that the project's list has. Raises ValueError where the catalogue has too few others.
     """
+    folder.mkdir(parents=True, exist_ok=True)
     shutil.copytree(project.kernels, folder / "kernels", ignore=shutil.ignore_patterns("__pycache__"))
     bases = folder / MUSA.meta_bases_header
     bases.parent.mkdir(parents=True)

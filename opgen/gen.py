@@ -6,14 +6,17 @@ has changed, which makes the common case a matter of hashing.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
+import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from opgen import cache
 from opgen.backend import MUSA, Backend
 from opgen.diagnostics import Diagnostic, Diagnostics, Location, OpgenError, as_record, from_record
 from opgen.progress import busy
@@ -23,6 +26,7 @@ from opgen.upstream import TorchInstall, find_torch
 
 if TYPE_CHECKING:
     from opgen.classify import Registration
+    from opgen.emit.pieces import Printed
     from opgen.kernels import KernelIndex
     from opgen.spec import OpSpec
     from opgen.upstream import Upstream
@@ -62,12 +66,11 @@ class Sources:
     def digest(self) -> str:
         """Hash of everything the output depends on. Raises OpgenError when the operator list cannot be read."""
         digest = hashlib.sha256(f"{self.install.digest()}\0{self.install.library_stamp()}\0".encode())
-        package = Path(__file__).parent
+        digest.update(_opgen_digest().encode())
         for label, root, path in (
             ("yaml", self.yaml.parent, self.yaml),
             *(("kernels", self.kernels, path) for path in _files(self.kernels)),
             *((("bases", self.kernels.parent, self.meta_bases),) if self.meta_bases.is_file() else ()),
-            *(("opgen", package, path) for path in _files(package)),
         ):
             digest.update(f"{label}\0{path.relative_to(root).as_posix()}\0".encode())
             try:
@@ -182,7 +185,8 @@ def generate(
     from opgen.emit.files import render
 
     with busy("writing registrations"):
-        files = render(analysis.registrations, analysis.upstream.torch_version, sources.backend)
+        printed = _printed(analysis, sources)
+        files = render(analysis.registrations, analysis.upstream.torch_version, sources.backend, printed)
     counts = {"entries": analysis.entries, "registrations": len(analysis.registrations)}
     warnings = [_remembered(item, sources) for item in diagnostics.warnings]
     written = write_tree(out, files, _drafted(inputs) if analysis.draft else inputs, counts, warnings)
@@ -194,6 +198,36 @@ def generate(
         seconds=time.perf_counter() - start,
         up_to_date=False,
     )
+
+
+# More pieces than any one list has: going back and forth between lists should not print them again.
+_KEPT_PIECES = 4096
+
+
+def _printed(analysis: Analysis, sources: Sources) -> Printed:
+    """What torchgen prints, as far as the cache has it from there."""
+    from opgen.emit.pieces import Printed, print_all
+
+    name = f"printed-{sources.install.release}"
+    key = f"{sys.version_info[0]}.{sys.version_info[1]}-{analysis.upstream.digest}-{_opgen_digest()}-{sources.backend}"
+    found = cache.load(name, key)
+    known = found if isinstance(found, Printed) else None
+    printed = print_all(analysis.registrations, sources.backend, known)
+    if known is None or printed.pieces.keys() - known.pieces.keys():
+        kept = known.pieces if known is not None and len(known.pieces) < _KEPT_PIECES else {}
+        cache.store(name, key, replace(printed, pieces={**kept, **printed.pieces}))
+    return printed
+
+
+@functools.cache
+def _opgen_digest() -> str:
+    """Hash of this package."""
+    package = Path(__file__).parent
+    digest = hashlib.sha256()
+    for path in _files(package):
+        digest.update(f"{path.relative_to(package).as_posix()}\0".encode())
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()
 
 
 def _drafted(inputs: str) -> str:

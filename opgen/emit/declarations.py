@@ -3,33 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from torchgen.gen import compute_meta_function_declaration
 
 from opgen.emit import compat
+from opgen.emit.pieces import Declarations
 
 if TYPE_CHECKING:
     from torchgen.model import NativeFunctionsGroup
 
     from opgen.classify import Registration
-
-
-@dataclass(frozen=True)
-class Declarations:
-    """What a per-operator header declares in the backend's namespace."""
-
-    classes: tuple[str, ...]
-    """Meta and implementation classes of structured groups."""
-    functions: tuple[str, ...]
-    upstream_meta: bool
-    """Whether a class derives from upstream's meta class."""
-    own_bases: bool
-    """Whether a meta class names a base of its own."""
-
-    def __bool__(self) -> bool:
-        return bool(self.classes or self.functions)
 
 
 def declarations(registrations: Iterable[Registration]) -> Declarations:

@@ -23,6 +23,7 @@ from torchgen.utils import Target
 
 from opgen.backend import Backend
 from opgen.emit.compat import field_values, generic, index_for, plain_signature, structured_signature
+from opgen.emit.pieces import WRAPPED, Wrapper
 
 if TYPE_CHECKING:
     from torchgen.model import BackendIndex, NativeFunction, SchemaKind
@@ -30,10 +31,6 @@ if TYPE_CHECKING:
     from opgen.classify import Registration
 
 _SELECT_ALL = SelectiveBuilder.get_nop_selector()
-
-WRAPPED = "wrapped"
-"""The function template that makes a torch::CppFunction of a wrapper. The registration sources only declare it: it is
-instantiated once for each function type, in sources of its own."""
 
 
 @dataclass(frozen=True)
@@ -44,18 +41,6 @@ class DeviceStructured(StructuredRegisterDispatchKey):  # type: ignore[misc]
         values = field_values(self, StructuredRegisterDispatchKey)
         values["backend_index"] = generic(self.backend_index)
         return str(StructuredRegisterDispatchKey(**values).gen_class(f, k, **names))
-
-
-@dataclass(frozen=True)
-class Wrapper:
-    """The C++ of one registration."""
-
-    definition: str
-    """Wrapper function, for structured kinds preceded by its class."""
-    registration: str
-    """The statement inside TORCH_LIBRARY_IMPL."""
-    pointer: str | None
-    """The type of a pointer to the wrapper, `at::Tensor (*)(const at::Tensor &)`; None where there is no wrapper."""
 
 
 def backend_index(registrations: Sequence[Registration]) -> BackendIndex:

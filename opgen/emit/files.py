@@ -13,13 +13,13 @@ import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import jinja2
 
 from opgen.backend import Backend
-from opgen.emit import dest
-from opgen.emit.declarations import Declarations, declarations
+from opgen.emit.pieces import WRAPPED, Declarations, Printed, Statement, by_root, print_all
 
 if TYPE_CHECKING:
     from opgen.classify import Registration
@@ -63,8 +63,6 @@ class Block:
     definitions: tuple[str, ...]
     schemas: tuple[str, ...]
     registrations: tuple[tuple[str, tuple[str, ...]], ...]
-    pointers: frozenset[str]
-    """The types of the wrappers."""
 
 
 def shard_of(root: str, backend: Backend) -> int:
@@ -97,36 +95,35 @@ def _hash(text: str) -> int:
     return zlib.crc32(text.encode())
 
 
-def render(registrations: Sequence[Registration], torch_version: str, backend: Backend) -> dict[str, str]:
-    """Every generated file, path relative to the output folder -> text."""
-    by_root: dict[str, list[Registration]] = {}
-    for r in registrations:
-        by_root.setdefault(r.root, []).append(r)
-    declared = {root: declarations(members) for root, members in sorted(by_root.items())}
+def render(
+    registrations: Sequence[Registration], torch_version: str, backend: Backend, printed: Printed | None = None
+) -> dict[str, str]:
+    """Every generated file, path relative to the output folder -> text; `printed` is what `print_all` gives."""
+    roots = by_root(registrations)
+    pieces = printed if printed is not None else print_all(registrations, backend)
+    declared = [root for root in roots if pieces.of(root).declared]
     files = {
-        f"include/{backend.op_header(root)}": _native_header(root, found, backend)
-        for root, found in declared.items()
-        if found
+        f"include/{backend.op_header(root)}": _native_header(root, pieces.of(root).declared, backend)
+        for root in declared
     }
     files[f"include/{backend.umbrella_header}"] = _template("umbrella.h").render(
-        banner=_banner(backend), includes=[backend.op_header(root) for root, found in declared.items() if found]
+        banner=_banner(backend), includes=[backend.op_header(root) for root in declared]
     )
-    files[f"include/{backend.helpers_header}"] = _helpers(backend)
+    files[f"include/{backend.helpers_header}"] = _helpers(pieces.helpers, backend)
     files[f"include/{backend.signatures_header}"] = _template("signatures.h").render(
         banner=_banner(backend),
         helpers_header=backend.helpers_header,
         namespace=backend.registration_namespace,
-        wrapped=dest.WRAPPED,
+        wrapped=WRAPPED,
     )
     shards: dict[int, list[str]] = {number: [] for number in range(backend.shard_count)}
-    for root in declared:
+    for root in roots:
         shards[shard_of(root, backend)].append(root)
     pointers: dict[int, set[str]] = {number: set() for number in range(backend.signature_shard_count)}
-    for number, roots in shards.items():
-        members = [r for root in roots for r in by_root[root]]
-        blocks = _blocks(members, backend)
-        files[shard_name(number, backend)] = _shard(members, blocks, backend)
-        for pointer in frozenset().union(*(block.pointers for block in blocks)):
+    for number, members in shards.items():
+        statements = [statement for root in members for statement in pieces.of(root).statements]
+        files[shard_name(number, backend)] = _shard([r for root in members for r in roots[root]], statements, backend)
+        for pointer in {s.wrapper.pointer for s in statements if s.wrapper.pointer is not None}:
             pointers[signature_shard_of(pointer, backend)].add(pointer)
     for number, found in pointers.items():
         files[signature_shard_name(number)] = _signatures(found, backend)
@@ -174,13 +171,13 @@ def _native_header(root: str, found: Declarations, backend: Backend) -> str:
     )
 
 
-def _helpers(backend: Backend) -> str:
+def _helpers(functions: Iterable[str], backend: Backend) -> str:
     return _template("helpers.h").render(
         banner=_banner(backend),
         includes=_HELPER_INCLUDES,
         namespace=backend.registration_namespace,
-        functions=dest.registration_helpers(backend),
-        wrapped=dest.WRAPPED,
+        functions=functions,
+        wrapped=WRAPPED,
         signature_sources="Signatures_*.cpp",
     )
 
@@ -190,12 +187,12 @@ def _signatures(pointers: Iterable[str], backend: Backend) -> str:
         banner=_banner(backend),
         signatures_header=backend.signatures_header,
         namespace=backend.registration_namespace,
-        wrapped=dest.WRAPPED,
+        wrapped=WRAPPED,
         pointers=sorted(pointers),
     )
 
 
-def _shard(members: Iterable[Registration], blocks: Sequence[Block], backend: Backend) -> str:
+def _shard(members: Iterable[Registration], statements: Sequence[Statement], backend: Backend) -> str:
     includes = {backend.helpers_header}
     for r in members:
         if r.kernel == backend.fallback_kernel:
@@ -204,55 +201,25 @@ def _shard(members: Iterable[Registration], blocks: Sequence[Block], backend: Ba
             includes.add(backend.op_header(r.root))
         else:
             includes.add(f"ATen/ops/{r.root}_native.h")
+    namespaces = sorted({s.op_namespace for s in statements}, key=lambda name: (name != "aten", name))
     return _template("shard.cpp").render(
         banner=_banner(backend),
         namespace=backend.registration_namespace,
-        includes=sorted(includes) if blocks else [],
-        blocks=blocks,
+        includes=sorted(includes) if statements else [],
+        blocks=[_block(name, [s for s in statements if s.op_namespace == name], backend) for name in namespaces],
     )
 
 
-def _blocks(members: Iterable[Registration], backend: Backend) -> tuple[Block, ...]:
-    """One block for each operator namespace, aten first."""
-    by_namespace: dict[str, list[Registration]] = {}
-    for r in sorted(members, key=lambda r: (r.root, r.op, r.dispatch_key)):
-        by_namespace.setdefault(r.function.namespace, []).append(r)
-    names = sorted(by_namespace, key=lambda name: (name != "aten", name))
-    return tuple(_block(by_namespace[name], backend) for name in names)
-
-
-def _block(members: Sequence[Registration], backend: Backend) -> Block:
-    namespace = members[0].function.namespace
-    definitions: list[str] = []
-    pointers: set[str] = set()
-    by_key: dict[str, list[str]] = {}
-    for key in sorted({r.dispatch_key for r in members}, key=lambda key: (key != backend.dispatch_key, key)):
-        of_key = [r for r in members if r.dispatch_key == key]
-        index = dest.backend_index(of_key)
-        for r in of_key:
-            wrapper = dest.wrapper(r, index, backend)
-            if wrapper.definition:
-                definitions.append(wrapper.definition)
-            if wrapper.pointer is not None:
-                pointers.add(wrapper.pointer)
-            by_key.setdefault(key, []).append(wrapper.registration)
-    schemas = dict.fromkeys(_schema_definition(r) for r in members if namespace != "aten")
+def _block(op_namespace: str, statements: Sequence[Statement], backend: Backend) -> Block:
+    keys = sorted({s.dispatch_key for s in statements}, key=lambda key: (key != backend.dispatch_key, key))
+    by_key = {key: [s.wrapper for s in statements if s.dispatch_key == key] for key in keys}
     return Block(
-        op_namespace=namespace,
-        inner="" if namespace == "aten" else f"ops_{namespace}",
-        definitions=tuple(definitions),
-        schemas=tuple(schemas),
-        registrations=tuple((key, tuple(texts)) for key, texts in by_key.items()),
-        pointers=frozenset(pointers),
+        op_namespace=op_namespace,
+        inner="" if op_namespace == "aten" else f"ops_{op_namespace}",
+        definitions=tuple(w.definition for wrappers in by_key.values() for w in wrappers if w.definition),
+        schemas=tuple(dict.fromkeys(s.schema for s in statements if s.schema is not None)),
+        registrations=tuple((key, tuple(w.registration for w in wrappers)) for key, wrappers in by_key.items()),
     )
-
-
-def _schema_definition(registration: Registration) -> str:
-    schema = json.dumps(str(registration.function.func))
-    tags = sorted(tag for tag in registration.function.tags if tag != "generated")
-    if not tags:
-        return f"m.def({schema});"
-    return f"m.def({schema}, {{{', '.join(f'at::Tag::{tag}' for tag in tags)}}});"
 
 
 def _tidy(text: str) -> str:
@@ -273,7 +240,7 @@ def _template(name: str) -> jinja2.Template:
 @cache
 def _environment() -> jinja2.Environment:
     return jinja2.Environment(
-        loader=jinja2.PackageLoader("opgen.emit"),
+        loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
         autoescape=False,  # the output is C++
         undefined=jinja2.StrictUndefined,
         keep_trailing_newline=True,
