@@ -121,7 +121,7 @@ def test_bytes_do_not_depend_on_seed_folder_kind_of_path_locale_time_zone_or_uma
     for options in runs:
         shutil.rmtree(project.out)
         # A cache of its own: what another run has printed must not stand in for this one.
-        done = project.run(OPGEN_CACHE_DIR=str(tmp_path / f"cache{len(os.listdir(tmp_path))}"), **options)
+        done = project.run(OPGEN_CACHE_DIR=str(tmp_path / f"cache-{options['PYTHONHASHSEED']}"), **options)
         assert done.returncode == 0, done.stderr
         assert project.contents() == expected
 
@@ -297,7 +297,7 @@ def test_a_damaged_cache_is_healed_and_never_seen(project, cache):
     project.generate()
     expected = project.contents()
     names = sorted(path.name for path in cache.glob("*.pickle"))
-    assert [name.partition("-")[0].removesuffix(".pickle") for name in names] >= ["kernels", "printed", "upstream"]
+    assert {name.partition("-")[0].removesuffix(".pickle") for name in names} >= {"kernels", "printed", "upstream"}
     for name in names:
         whole = (cache / name).read_bytes()
         # The catalogue takes a second to make anew; two kinds of damage are enough there.
@@ -305,8 +305,7 @@ def test_a_damaged_cache_is_healed_and_never_seen(project, cache):
             (cache / name).write_bytes(damage)
             project.generate(force=True)
             assert project.contents() == expected
-            assert len((cache / name).read_bytes()) > len(damage) or name.startswith("kernels")
-            pickle.loads((cache / name).read_bytes())
+            assert pickle.loads((cache / name).read_bytes())[0] == pickle.loads(whole)[0]
 
 
 def test_what_the_cache_holds_for_the_same_key_but_of_another_kind_is_not_used(project, cache):
