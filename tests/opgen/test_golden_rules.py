@@ -105,9 +105,9 @@ return out;
 struct structured_MusaTril_out final : public at::musa::structured_MusaTril {
 struct structured_MusaTril_inplace final : public at::musa::structured_MusaTril {
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  m.impl("tril", TORCH_FN(wrapper_PrivateUse1__tril));
-  m.impl("tril.out", TORCH_FN(wrapper_PrivateUse1_tril_out_out));
-  m.impl("tril_", TORCH_FN(wrapper_PrivateUse1_tril_));
+  m.impl("tril", wrapped(wrapper_PrivateUse1__tril));
+  m.impl("tril.out", wrapped(wrapper_PrivateUse1_tril_out_out));
+  m.impl("tril_", wrapped(wrapper_PrivateUse1_tril_));
 """,
         )
         assert "return at::musa::TrilAlone(" in wrappers(source)
@@ -178,9 +178,9 @@ at::Tensor & wrapper_PrivateUse1_out_cat_out(const at::ITensorListRef & tensors,
             registered(shard(brief, "index_copy")),
             """\
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  m.impl("index_copy", TORCH_FN(wrapper_PrivateUse1__index_copy));
-  m.impl("index_copy.out", TORCH_FN(wrapper_PrivateUse1_out_index_copy_out));
-  m.impl("index_copy_", TORCH_FN(wrapper_PrivateUse1__index_copy_));
+  m.impl("index_copy", wrapped(wrapper_PrivateUse1__index_copy));
+  m.impl("index_copy.out", wrapped(wrapper_PrivateUse1_out_index_copy_out));
+  m.impl("index_copy_", wrapped(wrapper_PrivateUse1__index_copy_));
 """,
         )
         cpp = [
@@ -211,9 +211,9 @@ struct structured_MusaAdd_functional final : public at::musa::structured_MusaAdd
 struct structured_MusaAdd_out final : public at::musa::structured_MusaAdd {
 struct structured_MusaAdd_inplace final : public at::musa::structured_MusaAdd {
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  m.impl("add.Tensor", TORCH_FN(wrapper_PrivateUse1_add_Tensor));
-  m.impl("add.out", TORCH_FN(wrapper_PrivateUse1_add_out_out));
-  m.impl("add_.Tensor", TORCH_FN(wrapper_PrivateUse1_add__Tensor));
+  m.impl("add.Tensor", wrapped(wrapper_PrivateUse1_add_Tensor));
+  m.impl("add.out", wrapped(wrapper_PrivateUse1_add_out_out));
+  m.impl("add_.Tensor", wrapped(wrapper_PrivateUse1_add__Tensor));
 """,
         )
         # CUDA's implementation is itself generated from ufunc_inner_loop; there is nothing to reuse.
@@ -319,8 +319,8 @@ return std::forward_as_tuple(LU, pivots, info);
 struct structured_MusaMm_functional final : public at::musa::structured_MusaMm {
 struct structured_MusaMm_out final : public at::musa::structured_MusaMm {
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  m.impl("mm", TORCH_FN(wrapper_PrivateUse1_mm));
-  m.impl("mm.out", TORCH_FN(wrapper_PrivateUse1_mm_out_out));
+  m.impl("mm", wrapped(wrapper_PrivateUse1_mm));
+  m.impl("mm.out", wrapped(wrapper_PrivateUse1_mm_out_out));
 """,
         )
 
@@ -367,13 +367,13 @@ struct structured_asin_out_functional final : public at::native::structured_asin
 struct structured_asin_out_out final : public at::native::structured_asin_out {
 struct structured_asin_out_inplace final : public at::native::structured_asin_out {
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  m.impl("asin", TORCH_FN(wrapper_PrivateUse1_asin));
-  m.impl("asin.out", TORCH_FN(wrapper_PrivateUse1_asin_out_out));
-  m.impl("asin_", TORCH_FN(wrapper_PrivateUse1_asin_));
+  m.impl("asin", wrapped(wrapper_PrivateUse1_asin));
+  m.impl("asin.out", wrapped(wrapper_PrivateUse1_asin_out_out));
+  m.impl("asin_", wrapped(wrapper_PrivateUse1_asin_));
 TORCH_LIBRARY_IMPL(aten, SparsePrivateUse1, m) {
-  m.impl("asin", TORCH_FN(wrapper_SparsePrivateUse1__asin));
-  m.impl("asin.out", TORCH_FN(wrapper_SparsePrivateUse1_out_asin_out));
-  m.impl("asin_", TORCH_FN(wrapper_SparsePrivateUse1__asin_));
+  m.impl("asin", wrapped(wrapper_SparsePrivateUse1__asin));
+  m.impl("asin.out", wrapped(wrapper_SparsePrivateUse1_out_asin_out));
+  m.impl("asin_", wrapped(wrapper_SparsePrivateUse1__asin_));
 """,
         )
         # ... unless the group's out overload says that it is not structured here, or is not listed
@@ -551,7 +551,7 @@ at::Tensor wrapper_QuantizedPrivateUse1__int_repr(const at::Tensor & self) {
   return at::musa::IntRepr(self);
 }
 TORCH_LIBRARY_IMPL(aten, QuantizedPrivateUse1, m) {
-  m.impl("int_repr", TORCH_FN(wrapper_QuantizedPrivateUse1__int_repr));
+  m.impl("int_repr", wrapped(wrapper_QuantizedPrivateUse1__int_repr));
 """,
         )
 
@@ -580,7 +580,7 @@ int64_t wrapper_SparsePrivateUse1___nnz(const at::Tensor & self) {
   return at::native::_nnz_sparse(self);
 }
 TORCH_LIBRARY_IMPL(aten, SparsePrivateUse1, m) {
-  m.impl("_nnz", TORCH_FN(wrapper_SparsePrivateUse1___nnz));
+  m.impl("_nnz", wrapped(wrapper_SparsePrivateUse1___nnz));
 """,
         )
 
@@ -597,7 +597,7 @@ at::Tensor wrapper_SparseCsrPrivateUse1__crow_indices(const at::Tensor & self) {
   return at::native::crow_indices_sparse_csr(self);
 }
 TORCH_LIBRARY_IMPL(aten, SparseCsrPrivateUse1, m) {
-  m.impl("crow_indices", TORCH_FN(wrapper_SparseCsrPrivateUse1__crow_indices));
+  m.impl("crow_indices", wrapped(wrapper_SparseCsrPrivateUse1__crow_indices));
 """,
         )
 
@@ -617,7 +617,7 @@ at::Tensor wrapper_NestedTensorPrivateUse1__cat(const at::ITensorListRef & tenso
   return at::native::cat_nested(tensors, dim);
 }
 TORCH_LIBRARY_IMPL(aten, NestedTensorPrivateUse1, m) {
-  m.impl("cat", TORCH_FN(wrapper_NestedTensorPrivateUse1__cat));
+  m.impl("cat", wrapped(wrapper_NestedTensorPrivateUse1__cat));
 """,
         )
 
@@ -639,7 +639,7 @@ at::Tensor wrapper_AutogradPrivateUse1__round(const at::Tensor & self) {
   return at::musa::RoundStraightThrough(self);
 }
 TORCH_LIBRARY_IMPL(aten, AutogradPrivateUse1, m) {
-  m.impl("round", TORCH_FN(wrapper_AutogradPrivateUse1__round));
+  m.impl("round", wrapped(wrapper_AutogradPrivateUse1__round));
 """,
         )
 
@@ -668,9 +668,9 @@ TORCH_LIBRARY_IMPL(aten, NestedTensorPrivateUse1, m) {
 TORCH_LIBRARY_IMPL(aten, QuantizedPrivateUse1, m) {
   m.impl("erfc", torch::CppFunction::makeFromBoxedFunction<&at::musa::cpu_fallback>());
 TORCH_LIBRARY_IMPL(aten, SparseCsrPrivateUse1, m) {
-  m.impl("erfc", TORCH_FN(wrapper_SparseCsrPrivateUse1__erfc));
+  m.impl("erfc", wrapped(wrapper_SparseCsrPrivateUse1__erfc));
 TORCH_LIBRARY_IMPL(aten, SparsePrivateUse1, m) {
-  m.impl("erfc", TORCH_FN(wrapper_SparsePrivateUse1__erfc));
+  m.impl("erfc", wrapped(wrapper_SparsePrivateUse1__erfc));
 """,
         )
 
@@ -696,9 +696,9 @@ TORCH_API at::Tensor & Scale_(at::Tensor & self, at::TensorList by, ::std::optio
 TORCH_LIBRARY_FRAGMENT(rules, m) {
   m.def("scale_(Tensor(a!) self, Tensor[] by, float? factor=None, *, bool negate=False) -> Tensor(a!)", {at::Tag::inplace});
 TORCH_LIBRARY_IMPL(rules, PrivateUse1, m) {
-  m.impl("scale_", TORCH_FN(wrapper_PrivateUse1__scale_));
+  m.impl("scale_", wrapped(wrapper_PrivateUse1__scale_));
 TORCH_LIBRARY_IMPL(rules, Meta, m) {
-  m.impl("scale_", TORCH_FN(wrapper_Meta__scale_));
+  m.impl("scale_", wrapped(wrapper_Meta__scale_));
 """,
         )
 
@@ -732,7 +732,7 @@ TORCH_API ::std::tuple<at::Tensor &,at::Tensor &> PairOut(const at::Tensor & sel
 TORCH_LIBRARY_FRAGMENT(rules, m) {
   m.def("pair.out(Tensor self, int[2] shift=1, *, Tensor(a!) first, Tensor(b!) second) -> (Tensor(a!), Tensor(b!))", {at::Tag::out});
 TORCH_LIBRARY_IMPL(rules, PrivateUse1, m) {
-  m.impl("pair.out", TORCH_FN(wrapper_PrivateUse1_out_pair_out));
+  m.impl("pair.out", wrapped(wrapper_PrivateUse1_out_pair_out));
 """,
         )
 
@@ -756,7 +756,7 @@ TORCH_API ::std::tuple<at::Tensor,int64_t> Describe(const ::std::optional<at::Te
 TORCH_LIBRARY_FRAGMENT(rules, m) {
   m.def("describe(Tensor? self, Scalar[] limits, ScalarType? dtype=None, str mode=\\"plain\\") -> (Tensor, int)", {at::Tag::pt2_compliant_tag});
 TORCH_LIBRARY_IMPL(rules, CompositeExplicitAutograd, m) {
-  m.impl("describe", TORCH_FN(wrapper_CompositeExplicitAutograd__describe));
+  m.impl("describe", wrapped(wrapper_CompositeExplicitAutograd__describe));
 """,
         )
         self.assertExpectedInline(
@@ -770,7 +770,7 @@ TORCH_API at::Tensor Grown_symint(const at::Tensor & self, c10::SymIntArrayRef s
 TORCH_LIBRARY_FRAGMENT(rules, m) {
   m.def("grown(Tensor self, SymInt[] size, Layout? layout=None, Device? device=None, Generator? generator=None) -> Tensor", {at::Tag::nondeterministic_seeded});
 TORCH_LIBRARY_IMPL(rules, PrivateUse1, m) {
-  m.impl("grown", TORCH_FN(wrapper_PrivateUse1__grown));
+  m.impl("grown", wrapped(wrapper_PrivateUse1__grown));
 """,
         )
 
@@ -784,7 +784,7 @@ TORCH_LIBRARY_FRAGMENT(rules, m) {
 TORCH_LIBRARY_IMPL(rules, PrivateUse1, m) {
   m.impl("on_cpu", torch::CppFunction::makeFromBoxedFunction<&at::musa::cpu_fallback>());
 TORCH_LIBRARY_IMPL(rules, CPU, m) {
-  m.impl("on_cpu", TORCH_FN(wrapper_CPU__on_cpu));
+  m.impl("on_cpu", wrapped(wrapper_CPU__on_cpu));
 """,
         )
 
@@ -818,12 +818,12 @@ class TestReleases(TestCase):
         self.assertExpectedInline(
             "".join(lines),
             """\
-2.9.1: TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) { m.impl("trace", TORCH_FN(wrapper_PrivateUse1__trace)); ['TraceOfThePast(']
-2.10.0: TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) { m.impl("trace", TORCH_FN(wrapper_PrivateUse1__trace)); ['TraceOfThePast(']
-2.11.0+cpu: TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) { m.impl("trace", TORCH_FN(wrapper_PrivateUse1__trace)); ['Trace(']
-2.13.0: TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) { m.impl("trace", TORCH_FN(wrapper_PrivateUse1__trace)); ['Trace(']
+2.9.1: TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) { m.impl("trace", wrapped(wrapper_PrivateUse1__trace)); ['TraceOfThePast(']
+2.10.0: TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) { m.impl("trace", wrapped(wrapper_PrivateUse1__trace)); ['TraceOfThePast(']
+2.11.0+cpu: TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) { m.impl("trace", wrapped(wrapper_PrivateUse1__trace)); ['Trace(']
+2.13.0: TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) { m.impl("trace", wrapped(wrapper_PrivateUse1__trace)); ['Trace(']
 2.14.1:  []
-2.15.0a0+git1234: TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) { m.impl("trace", TORCH_FN(wrapper_PrivateUse1__trace)); TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) { m.impl("dot", TORCH_FN(wrapper_PrivateUse1__dot)); ['Trace(', 'Dot(']
-2.15.0: TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) { m.impl("trace", TORCH_FN(wrapper_PrivateUse1__trace)); TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) { m.impl("dot", TORCH_FN(wrapper_PrivateUse1__dot)); ['Trace(', 'Dot(']
+2.15.0a0+git1234: TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) { m.impl("trace", wrapped(wrapper_PrivateUse1__trace)); TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) { m.impl("dot", wrapped(wrapper_PrivateUse1__dot)); ['Trace(', 'Dot(']
+2.15.0: TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) { m.impl("trace", wrapped(wrapper_PrivateUse1__trace)); TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) { m.impl("dot", wrapped(wrapper_PrivateUse1__dot)); ['Trace(', 'Dot(']
 """,
         )
