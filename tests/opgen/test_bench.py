@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
+import json
 import os
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
+from generator_cases import rendered
+
+from opgen.diagnostics import Diagnostics
+from opgen.gen import Sources, analyse
+from opgen.project import find_project
+from opgen.spec import load_specs
+from opgen.upstream import find_torch, load_upstream
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -73,3 +83,50 @@ def test_ratio_is_measured_over_reference(bench: ModuleType) -> None:
 )
 def test_files_written_is_read_from_the_summary(bench: ModuleType, output: str, expected: str) -> None:
     assert bench.files_written(output) == expected
+
+
+@pytest.fixture(scope="module")
+def helpers() -> Iterator[SimpleNamespace]:
+    sys.path.insert(0, str(ROOT / "benchmarks"))
+    try:
+        yield SimpleNamespace(
+            compile_time=importlib.import_module("compile_time"), large_list=importlib.import_module("large_list")
+        )
+    finally:
+        sys.path.remove(str(ROOT / "benchmarks"))
+
+
+def test_the_large_list_is_without_fault_and_as_long_as_asked(helpers: SimpleNamespace, tmp_path: Path) -> None:
+    project, upstream, listed = find_project(ROOT), load_upstream(), load_specs(find_project(ROOT).yaml, Diagnostics())
+    names = frozenset(spec.func for spec in listed)
+    path = helpers.large_list.write_large_list(project, upstream, names, len(names) + 30, tmp_path / "list")
+    diagnostics = Diagnostics()
+    analysis = analyse(Sources(path, path.parent / "kernels", find_torch()), diagnostics)
+    assert not diagnostics.errors, list(map(str, diagnostics.errors))
+    assert analysis.entries == len(names) + 30
+    with pytest.raises(ValueError, match="catalogue has only"):
+        helpers.large_list.write_large_list(project, upstream, names, 10_000, tmp_path / "too_long")
+
+
+def test_compile_commands_are_those_of_generated_sources_without_a_compiler_cache(
+    helpers: SimpleNamespace, tmp_path: Path
+) -> None:
+    entries = [
+        {
+            "directory": str(tmp_path),
+            "command": f"ccache g++ -O1 -o {name}.o -c /x/{name}.cpp",
+            "file": f"/x/{name}.cpp",
+        }
+        for name in ("Signatures_00", "RegisterPrivateUse1_03", "AddSub")
+    ]
+    (tmp_path / "compile_commands.json").write_text(json.dumps(entries))
+    first, second = helpers.compile_time.commands(tmp_path)
+    assert (first.source.name, second.source.name) == ("RegisterPrivateUse1_03.cpp", "Signatures_00.cpp")
+    assert first.of(Path("/y/Plain.cpp"), Path("/y/out.o")) == ["g++", "-O1", "-o", "/y/out.o", "-c", "/y/Plain.cpp"]
+
+
+def test_the_plain_form_registers_the_same_wrappers(helpers: SimpleNamespace) -> None:
+    text = rendered("- func: nonzero\n  dispatch: {PrivateUse1: Nonzero}\n")
+    (source,) = [text[name] for name in text if name.startswith("Register") and "m.impl" in text[name]]
+    plain = helpers.compile_time.plain(source)
+    assert 'm.impl("nonzero", TORCH_FN(wrapper_PrivateUse1__nonzero));' in plain and "wrapped(" not in plain
