@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from tested_elsewhere import TESTED_ELSEWHERE
 
 from opgen.project import find_root
 from opgen.testing.listing import Listed, read_listed
@@ -14,7 +15,7 @@ LIST = find_root() / "yaml" / "musa_functions.yaml"
 FUNCTIONAL = [
     listed
     for listed in read_listed(LIST)
-    if listed.op not in {"record_stream", "_copy_from", "_copy_from_and_resize"}
+    if listed.op not in {*TESTED_ELSEWHERE, "_copy_from", "_copy_from_and_resize"}
     and not re.search(r"_backward|overrideable|(^|\.)(\w*_)?(out|grad_input|output)(_\w+)?$", listed.op)
     and "::" not in listed.op  # the CPU lacks our own operators: tests/ops/test_own_operators.py
     and not listed.op.partition(".")[0].endswith("_")

@@ -135,3 +135,19 @@ def test_dropout_keeps_the_shape_and_about_half() -> None:
     ours = torch.nn.functional.dropout(nested([torch.ones(50, 40), torch.ones(7, 40)]).to("musa"), 0.5)
     kept = torch.cat([part.flatten() for part in ours.unbind()]).cpu()
     assert set(kept.tolist()) == {0.0, 2.0} and 0.4 < (kept > 0).float().mean() < 0.6
+
+
+def test_what_python_builds_them_from() -> None:
+    buffer, sizes = torch.arange(10.0), torch.tensor([[2, 2], [3, 2]])
+
+    def made(device: str) -> Tensor:
+        strides, offsets = torch._nested_compute_contiguous_strides_offsets(sizes)
+        return torch._nested_view_from_buffer(buffer.to(device), sizes, strides, offsets)
+
+    agree(made("musa"), made("cpu"))
+    padded = torch.arange(12.0).reshape(2, 3, 2)
+    both(lambda x: torch._nested_from_padded(x, sizes), padded)
+    mask = torch.tensor([[True, True, False], [True, False, False]])
+    for each in (mask, ~mask):
+        aligned = [torch._nested_tensor_from_mask_left_aligned(padded.to(d), each.to(d)) for d in ("musa", "cpu")]
+        assert aligned[0] == aligned[1]

@@ -126,3 +126,18 @@ def test_quantize_refuses_what_the_cpu_refuses() -> None:
 
 def test_dequantize_of_a_dense_tensor_is_its_float() -> None:
     assert torch.ones(2, dtype=torch.float16, device="musa").dequantize().dtype == torch.float32
+
+
+def test_quantize_with_parameters_that_are_tensors_or_found() -> None:
+    def quantized(device: str) -> list[Tensor]:
+        x = torch.linspace(-3, 5, 7, device=device)
+        scale, zero = torch.tensor(0.3, device=device), torch.tensor(2, device=device)
+        scales, zeros = torch.tensor([0.3, 0.7], device=device), torch.tensor([2, 0], device=device)
+        return [
+            torch.quantize_per_tensor(x, scale, zero, torch.quint8),
+            *torch.quantize_per_tensor([x, x], scales, zeros, torch.qint8),
+            torch.quantize_per_tensor_dynamic(x, torch.quint8, False),
+        ]
+
+    for ours, expected in zip(quantized("musa"), quantized("cpu"), strict=True):
+        agree(ours, expected)

@@ -124,6 +124,8 @@ def test_dense_to_sparse_and_back(layout: torch.layout) -> None:
     block = {"blocksize": (2, 2)} if layout in (torch.sparse_bsr, torch.sparse_bsc) else {}
     both(lambda x: x.to_sparse(layout=layout, **block), dense)
     assert torch.equal(dense.to("musa").to_sparse(layout=layout, **block).to_dense().cpu(), dense)
+    # where rows stay dense, PyTorch looks for the ones to keep with unique_dim, which goes through the CPU here
+    agree(dense.to("musa").to_sparse(1), dense.to_sparse(1))
 
 
 @pytest.mark.parametrize("target", [torch.sparse_csr, torch.sparse_csc])
@@ -145,6 +147,14 @@ def test_index_conversions(index: torch.dtype, out_int32: bool) -> None:
     offsets, columns = torch.tensor([0, 2, 2, 3], dtype=index), torch.tensor([1, 4, 0], dtype=index)
     both(lambda x: torch._convert_indices_from_coo_to_csr(x, 7, out_int32=out_int32), rows)
     both(lambda x: torch._convert_indices_from_coo_to_csr(x, 3, out_int32=out_int32), rows[:0])
+    out = torch.empty(0, dtype=torch.int64, device="musa")
+    x, y = offsets.to("musa"), columns.to("musa")
+    agree(
+        torch._convert_indices_from_csr_to_coo(x, y, out=out).clone(),
+        torch._convert_indices_from_csr_to_coo(offsets, columns),
+    )
+    x = rows.to("musa")
+    agree(torch._convert_indices_from_coo_to_csr(x, 7, out=out), torch._convert_indices_from_coo_to_csr(rows, 7))
     for transpose in (False, True):
         both(
             lambda x, y, t=transpose: torch._convert_indices_from_csr_to_coo(x, y, out_int32=out_int32, transpose=t),
