@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -70,7 +71,7 @@ void BlockRunner::run(Grid& grid, int64_t begin, int64_t end) {
   while (next_block_ < end_block_ && !grid.failed.load(std::memory_order_relaxed)) {
     begin_block(next_block_);
     switch_context(thread_context_, acquire(0)->context);
-    if (fault_signal_ != 0) take_up_fault();
+    if (fault_signal_ != 0 || given_up_ != musaSuccess) take_up_fault();
     current_ = nullptr;
     if (error_) break;
   }
@@ -472,12 +473,22 @@ bool BlockRunner::abandon(int signal, void* address) {
   return true;
 }
 
+void BlockRunner::give_up(musaError_t error, const char* what) {
+  given_up_ = error;
+  given_up_why_ = what;
+  switch_context(current_->context, thread_context_);
+  std::abort();  // nobody comes back here
+}
+
 // Back on the thread's own stack, with threadIdx as the fault left it.
 void BlockRunner::take_up_fault() {
   Fiber& culprit = *current_;
   std::string what;
   musaError_t error = musaErrorIllegalAddress;
-  if (fault_signal_ == SIGFPE) {
+  if (given_up_ != musaSuccess) {
+    error = std::exchange(given_up_, musaSuccess);
+    what = given_up_why_;
+  } else if (fault_signal_ == SIGFPE) {
     error = musaErrorLaunchFailure;
     what = "integer division by zero";
   } else if (shared_.guards(fault_address_)) {

@@ -59,6 +59,8 @@ class BlockRunner {
   // Gives up the block from a signal's handler: the current fibre is never gone back to. False
   // where no kernel runs here.
   bool abandon(int signal, void* address);
+  // The same for a fault that the kernel's own code found where it may not throw.
+  [[noreturn]] void give_up(musaError_t error, const char* what);
 
  private:
   enum class Wait { none, barrier, warp, convergence };
@@ -137,6 +139,8 @@ class BlockRunner {
   std::exception_ptr error_;
   int fault_signal_ = 0;  // what the processor noticed, and where
   void* fault_address_ = nullptr;
+  musaError_t given_up_ = musaSuccess;
+  const char* given_up_why_ = "";
 };
 
 }  // namespace musa::host

@@ -1,4 +1,7 @@
 // Launches: what a device refuses, and the way from a grid to its blocks.
+#undef NDEBUG  // for the declaration of __assert_fail
+#include <cassert>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -131,3 +134,14 @@ bool inside_kernel() { return BlockRunner::active() != nullptr; }
 int warp_size() { return properties().warpSize; }
 
 }  // namespace musa::host
+
+// Declared without throwing, so the kernel is given up instead of unwound.
+extern "C" MUSART_API void musa_host_assert_fail(const char* expression, const char* file,
+                                                 unsigned int line, const char* function) noexcept {
+  musa::host::BlockRunner* runner = musa::host::BlockRunner::active();
+  if (runner == nullptr) __assert_fail(expression, file, line, function);
+  std::fprintf(stderr, "%s:%u: %s: block: [%u,%u,%u], thread: [%u,%u,%u] Assertion `%s` failed.\n",
+               file, line, function, blockIdx.x, blockIdx.y, blockIdx.z, threadIdx.x, threadIdx.y,
+               threadIdx.z, expression);
+  runner->give_up(musaErrorAssert, "an assertion failed");
+}
