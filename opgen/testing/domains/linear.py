@@ -101,6 +101,16 @@ def _prepare_symmetric(build: Build) -> dict[str, Any]:
     return {"A": build.lay_out(matrix + matrix.mH), "UPLO": build.pick("L", "U"), "compute_v": True}
 
 
+def _prepare_cross(build: Build) -> dict[str, Any]:
+    """Vectors of three elements along any dim, in batches that broadcast."""
+    batch = (2, 4)[: build.size(0, 2)]
+    dim = build.size(0, len(batch))
+    shapes = [broadcastable(build.source, batch) for _ in range(2)]
+    full = [(*(1,) * (len(batch) - len(shape)), *shape) for shape in shapes]
+    left, right = ((*shape[:dim], 3, *shape[dim:]) for shape in full)
+    return {"self": build.tensor(left), "other": build.tensor(right), "dim": dim - build.pick(0, len(batch) + 1)}
+
+
 _PRODUCT = Domain(prepare=_prepare_product, numbers=_SMALL, accumulates=True)
 _DECOMPOSED = (torch.float32, torch.float64, torch.complex64, torch.complex128)
 
@@ -127,5 +137,5 @@ TABLE = {
     ),
     "_linalg_solve_ex": Domain(prepare=_prepare_solve, dtypes=_DECOMPOSED, accumulates=True, private=frozenset({1, 2})),
     "linalg_solve_triangular": Domain(prepare=_prepare_solve, dtypes=_DECOMPOSED, accumulates=True),
-    "linalg_cross": Domain(ranks=(1, 3)),
+    "linalg_cross": Domain(prepare=_prepare_cross, numbers=_SMALL),
 }
