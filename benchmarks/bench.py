@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -212,18 +212,21 @@ def bench_sdk(project: Project) -> Iterator[Figure]:
 # ---- operators
 
 
-def best_time(call: Callable[[], object], synchronize: Callable[[], object], repeat: int, rounds: int = 7) -> float:
-    """Seconds per call: the best of some rounds, each with the queue drained at its end."""
-    call()
-    synchronize()
-    times = []
+def best_times(calls: Sequence[Callable[[], object]], repeat: int, rounds: int = 9) -> list[float]:
+    """Seconds per call of each, best of some rounds. In turns: what slows the machine down slows all of them."""
+    import torch
+
+    best = [float("inf")] * len(calls)
     for _ in range(rounds):
-        started = time.perf_counter()
-        for _ in range(repeat):
+        for index, call in enumerate(calls):
             call()
-        synchronize()
-        times.append((time.perf_counter() - started) / repeat)
-    return min(times)
+            torch.musa.synchronize()
+            started = time.perf_counter()
+            for _ in range(repeat):
+                call()
+            torch.musa.synchronize()
+            best[index] = min(best[index], (time.perf_counter() - started) / repeat)
+    return best
 
 
 def bench_ops(_project: Project) -> Iterator[Figure]:
@@ -232,36 +235,26 @@ def bench_ops(_project: Project) -> Iterator[Figure]:
     if not (hasattr(torch, "musa") and torch.musa.is_available()):
         sys.exit("no musa device: build with `opgen build` first")
 
-    def measure(call: Callable[[str], Callable[[], object]], repeat: int) -> tuple[float, float]:
-        return (
-            best_time(call("musa"), torch.musa.synchronize, repeat),
-            best_time(call("cpu"), lambda: None, repeat),
-        )
+    def compare(op: Callable[..., object], shape: tuple[int, ...], operands: int, repeat: int) -> list[float]:
+        """Seconds per call on musa and on the CPU."""
+        tensors = [torch.rand(shape) for _ in range(operands)]
+        moved = [tensor.to("musa") for tensor in tensors]
+        return best_times([lambda: op(*moved), lambda: op(*tensors)], repeat)
 
-    def elementwise(op: Callable[..., object], size: int, operands: int) -> Callable[[str], Callable[[], object]]:
-        def on(device: str) -> Callable[[], object]:
-            tensors = [torch.rand(size).to(device) for _ in range(operands)]
-            return lambda: op(*tensors)
-
-        return on
-
-    for name, op, operands in (("add", torch.add, 2), ("exp", torch.exp, 1)):
-        musa, cpu = measure(elementwise(op, 16, operands), 2000)
-        yield Figure(f"{name}, 16 floats, musa", musa * 1e6, cpu * 1e6, "us", "CPU", "per call, with allocation")
-    for name, op, operands in (("add", torch.add, 2), ("exp", torch.exp, 1)):
-        musa, cpu = measure(elementwise(op, 1 << 24, operands), 5)
-        yield Figure(
-            f"{name}, 16 Mi floats, musa", musa * 1e3, cpu * 1e3, "ms", "CPU", f"{torch.get_num_threads()} threads"
-        )
-    matrix, reference = measure(lambda device: _matmul(device), 5)
-    yield Figure("matmul, 1024 x 1024 floats, musa", matrix * 1e3, reference * 1e3, "ms", "CPU", "")
-
-
-def _matmul(device: str) -> Callable[[], object]:
-    import torch
-
-    a = torch.rand(1024, 1024).to(device)
-    return lambda: a @ a
+    for name, op, operands in (
+        ("add", torch.add, 2),
+        ("mul", torch.mul, 2),
+        ("relu", torch.relu, 1),
+        ("sum", torch.sum, 1),
+    ):
+        musa, cpu = compare(op, (8,), operands, 5000)
+        yield Figure(f"{name}, 8 floats, musa", musa * 1e6, cpu * 1e6, "us", "CPU", "target ratio 1.3, with allocation")
+    threads = f"target ratio 1.5, {torch.get_num_threads()} threads"
+    for name, op, operands in (("add", torch.add, 2), ("exp", torch.exp, 1), ("sum", torch.sum, 1)):
+        musa, cpu = compare(op, (1 << 24,), operands, 3)
+        yield Figure(f"{name}, 16 Mi floats, musa", musa * 1e3, cpu * 1e3, "ms", "CPU", threads)
+    musa, cpu = compare(torch.mm, (1024, 1024), 2, 3)
+    yield Figure("mm, 1024 x 1024 floats, musa", musa * 1e3, cpu * 1e3, "ms", "CPU", threads)
 
 
 # ---- kernels

@@ -1,5 +1,6 @@
 #include "kernels/mudnn/Layout.h"
 #include "kernels/mudnn/Operands.h"
+#include "torch_musa/csrc/aten/EmptyTensor.h"
 #include "torch_musa/csrc/core/MUSAGuard.h"
 
 #include <torch_musa/ops/elu_native.h>
@@ -20,6 +21,8 @@ namespace {
 
 // An unstructured activation: `out` may be undefined, in which case the iterator makes it.
 Tensor activate(Tensor& out, const Tensor& self, UnaryMode mode, const char* name) {
+  // The iterator would ask the dispatcher for the memory.
+  if (!out.defined() && self.is_contiguous()) out = empty_musa(self.sizes(), self.options());
   auto iter = TensorIterator::unary_op(out, self);
   const c10::musa::MUSAGuard guard(iter.device(0));
   RunUnary(iter, mode, {name});

@@ -12,6 +12,7 @@
 #include <ATen/ops/eq.h>
 #include <musa_runtime.h>
 
+#include "torch_musa/csrc/aten/EmptyTensor.h"
 #include "torch_musa/csrc/aten/utils/Utils.h"
 #include "torch_musa/csrc/core/MUSACachingAllocator.h"
 #include "torch_musa/csrc/core/MUSAException.h"
@@ -51,6 +52,17 @@ Tensor deterministic(Tensor tensor) {
 }
 
 }  // namespace
+
+Tensor empty_musa(IntArrayRef size, const TensorOptions& options) {
+  return EmptyMemoryFormat(size, optTypeMetaToScalarType(options.dtype_opt()), options.layout_opt(),
+                           options.device_opt(), options.pinned_memory_opt(),
+                           options.memory_format_opt());
+}
+
+Tensor empty_strided_musa(IntArrayRef size, IntArrayRef stride, const TensorOptions& options) {
+  return EmptyStrided(size, stride, optTypeMetaToScalarType(options.dtype_opt()),
+                      options.layout_opt(), options.device_opt(), options.pinned_memory_opt());
+}
 
 Tensor EmptyMemoryFormat(IntArrayRef size, std::optional<ScalarType> dtype,
                          std::optional<Layout> layout, std::optional<Device> device,

@@ -52,7 +52,10 @@ int ToInt(int64_t value) {
 
 ::musa::dnn::ComputeMode ComputeModeOf(ScalarType dtype) {
   using ::musa::dnn::ComputeMode;
-  return dtype == kHalf || dtype == kBFloat16 ? ComputeMode::TENSOR : ComputeMode::SCALAR;
+  // On the tensor cores float32 is TF32.
+  const bool tensor_cores =
+      dtype == kHalf || dtype == kBFloat16 || (dtype == kFloat && allow_tf32());
+  return tensor_cores ? ComputeMode::TENSOR : ComputeMode::SCALAR;
 }
 
 void CheckFloatingType(ScalarType dtype, const char* op) {

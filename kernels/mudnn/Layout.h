@@ -44,7 +44,8 @@ class DenseOutput {
 /// muDNN counts windows, strides and groups in int; throws where `value` does not fit.
 int ToInt(int64_t value);
 
-/// TENSOR for the types that only the tensor cores multiply, SCALAR for the others.
+/// TENSOR for the types that only the tensor cores multiply, and for float where TF32 is allowed;
+/// SCALAR for the others.
 ::musa::dnn::ComputeMode ComputeModeOf(ScalarType dtype);
 
 /// NotImplementedError, worded as AT_DISPATCH words it on the CPU, unless `dtype` is a floating

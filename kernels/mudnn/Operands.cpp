@@ -282,19 +282,41 @@ void IterOperands::finish() {
   if (temp_out_.defined()) at::as_strided(iter_.tensor(0), shape_, strides(0)).copy_(temp_out_);
 }
 
+namespace {
+
+// The case that most calls are, and the small ones feel: every operand is dense memory of the dtype
+// that muDNN is to see, so the descriptors follow from the number of elements.
+bool is_dense(const TensorIteratorBase& iter, int arg, ScalarType dtype) {
+  return iter.dtype(arg) == dtype && !iter.is_cpu_scalar(arg) &&
+         iter.strides(arg)[0] == static_cast<int64_t>(iter.element_size(arg));
+}
+
+muTensor DescribeAll(const TensorIteratorBase& iter, int arg, ScalarType dtype) {
+  const int64_t size = iter.shape()[0], step = 1;
+  return CreateMUTensor(iter.data_ptr(arg), dtype, {&size, 1}, {&step, 1});
+}
+
+}  // namespace
+
 void RunUnary(TensorIteratorBase& iter, UnaryMode mode, const Elementwise& op, int arg) {
   const ScalarType compute = op.compute.value_or(iter.common_dtype());
   // Also where there is nothing to compute, like the CPU.
   CheckComputeType(compute, op.name);
   CheckImplemented(takes_integers(mode) || isFloatingType(compute), compute, op.name);
   if (iter.numel() == 0) return;
-  IterOperands operands(iter, compute, op.result.value_or(compute));
-  muTensor in = operands.in(arg);
-  muTensor out = operands.out();
   ::musa::dnn::Unary unary;
   CHECK_MUDNN_STATUS(unary.SetMode(mode), "SetMode");
   if (op.alpha) SetAlpha(unary, *op.alpha, compute);
   if (op.beta) SetBeta(unary, *op.beta, compute);
+  const ScalarType result = op.result.value_or(compute);
+  if (iter.ndim() == 1 && is_dense(iter, 0, result) && is_dense(iter, arg, compute)) {
+    muTensor out = DescribeAll(iter, 0, result);
+    CHECK_MUDNN_STATUS(unary.Run(GetMudnnHandle(), out, DescribeAll(iter, arg, compute)), op.name);
+    return;
+  }
+  IterOperands operands(iter, compute, result);
+  muTensor in = operands.in(arg);
+  muTensor out = operands.out();
   CHECK_MUDNN_STATUS(unary.Run(GetMudnnHandle(), out, in), op.name);
   operands.finish();
 }
@@ -319,13 +341,23 @@ void RunBinary(TensorIteratorBase& iter, BinaryMode mode, const Elementwise& op)
       return RunUnary(iter, *unary, scalar_op, 2);
     }
   }
-  IterOperands operands(iter, compute, op.result.value_or(compute));
-  muTensor lhs = operands.in(op.swapped ? 2 : 1);
-  muTensor rhs = operands.in(op.swapped ? 1 : 2);
-  muTensor out = operands.out();
   ::musa::dnn::Binary binary;
   CHECK_MUDNN_STATUS(binary.SetMode(mode), "SetMode");
   if (op.alpha) SetAlpha(binary, *op.alpha, compute);
+  const int left = op.swapped ? 2 : 1, right = op.swapped ? 1 : 2;
+  const ScalarType result = op.result.value_or(compute);
+  if (iter.ndim() == 1 && is_dense(iter, 0, result) && is_dense(iter, left, compute) &&
+      is_dense(iter, right, compute)) {
+    muTensor out = DescribeAll(iter, 0, result);
+    CHECK_MUDNN_STATUS(binary.Run(GetMudnnHandle(), out, DescribeAll(iter, left, compute),
+                                  DescribeAll(iter, right, compute)),
+                       op.name);
+    return;
+  }
+  IterOperands operands(iter, compute, result);
+  muTensor lhs = operands.in(left);
+  muTensor rhs = operands.in(right);
+  muTensor out = operands.out();
   CHECK_MUDNN_STATUS(binary.Run(GetMudnnHandle(), out, lhs, rhs), op.name);
   operands.finish();
 }

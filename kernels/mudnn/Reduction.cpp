@@ -25,7 +25,7 @@ bool repeats(const Tensor& tensor) {
 
 ReduceInput prepare(const Tensor& self, const c10::SmallVector<int, 8>& dims, ScalarType compute) {
   ReduceInput in;
-  in.tensor = self.to(compute);
+  in.tensor = self.scalar_type() == compute ? self : self.to(compute);
   if (repeats(in.tensor)) in.tensor = in.tensor.contiguous();
   in.dims = dims;
   if (in.tensor.dim() > kMaxMudnnRank) {
@@ -42,6 +42,14 @@ ReduceInput prepare(const Tensor& self, const c10::SmallVector<int, 8>& dims, Sc
     order.append(dims.begin(), dims.end());
     in.tensor = in.tensor.permute(order).reshape({kept, -1});
     in.dims = {1};
+  }
+  if (static_cast<int64_t>(in.dims.size()) == in.tensor.dim() && in.tensor.is_contiguous()) {
+    // Everything: in what order does not matter, so it may as well be a vector.
+    in.sizes = {in.tensor.numel()};
+    in.strides = {1};
+    in.dims = {0};
+    in.kept = {1};
+    return in;
   }
   in.sizes.assign(in.tensor.sizes().begin(), in.tensor.sizes().end());
   in.strides.assign(in.tensor.strides().begin(), in.tensor.strides().end());

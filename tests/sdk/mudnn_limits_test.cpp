@@ -1,4 +1,4 @@
-// One case per row of sdk/host/mudnn/limits.def, named after it (test_sdk.py checks that none is
+// One case per row of sdk/host/mudnn/limits.def, named after it (test_limits.py checks that none is
 // missing), and what holds for every call: memory, streams, descriptors, the caller's modes.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
@@ -223,6 +223,165 @@ TEST(limit_convolution_2d_only) {
   CHECK_STATUS(op.Run(h, out, in, filter, Convolution::Algorithm::IMPLICIT_GEMM, no_memory),
                NOT_SUPPORTED);
 }
+
+TEST(limit_convolution_fused_bias_with_groups) {
+  Handle h(0);
+  DeviceTensor in(at::ones({1, 4, 5, 5})), filter(at::ones({4, 2, 3, 3})), bias(at::ones({4}));
+  DeviceTensor out(at::zeros({1, 4, 3, 3}));
+  Convolution op;
+  CHECK_OK(op.SetNdInfo({0, 0}, {1, 1}, {1, 1}));
+  CHECK_OK(op.SetGroups(2));
+  const auto run = [&](const Tensor& b) {
+    return op.RunFusion(h, out, in, filter, b, Tensor(), {}, Convolution::Algorithm::IMPLICIT_GEMM,
+                        no_memory);
+  };
+  CHECK_STATUS(run(bias), NOT_SUPPORTED);
+  CHECK_OK(run(Tensor()));
+}
+
+TEST(limit_convolution_recommended_algorithm) {
+  Handle h(0);
+  DeviceTensor in(at::ones({1, 4, 5, 5})), filter(at::ones({4, 2, 3, 3}));
+  DeviceTensor out(at::zeros({1, 4, 3, 3}));
+  Convolution op;
+  CHECK_OK(op.SetNdInfo({0, 0}, {1, 1}, {1, 1}));
+  CHECK_OK(op.SetGroups(2));
+  auto algorithm = Convolution::Algorithm::GEMM;
+  CHECK_OK(op.GetRecommendForwardAlgorithm(h, algorithm, out, in, filter));
+  CHECK_STATUS(op.Run(h, out, in, filter, algorithm, no_memory), NOT_SUPPORTED);
+  CHECK_OK(op.Run(h, out, in, filter, Convolution::Algorithm::IMPLICIT_GEMM, no_memory));
+}
+
+namespace {
+
+Status fill(DeviceTensor& t) {
+  Handle h(0);
+  Fill op;
+  CHECK_OK(op.SetValue(1.0));
+  return op.Run(h, t);
+}
+
+Status flash(at::ScalarType type, int64_t width, int64_t value_width) {
+  Handle h(0);
+  DeviceTensor q(at::ones({1, 2, 3, width}, type)), v(at::ones({1, 2, 3, value_width}, type));
+  DeviceTensor out(at::zeros({1, 2, 3, value_width}, type)), lse(at::zeros({1, 2, 3}));
+  ScaledDotProductAttention op;
+  CHECK_OK(op.SetHeadsNum(2));
+  CHECK_OK(op.SetEmbedDim(static_cast<int>(2 * width)));
+  Tensor none;
+  return op.RunFlash(h, out, lse, q, q, v, none, none, no_memory);
+}
+
+Status math(at::ScalarType type) {
+  Handle h(0);
+  DeviceTensor q(at::ones({1, 2, 3, 4}, type)), out(at::zeros({1, 2, 3, 4}, type));
+  DeviceTensor weights(at::zeros({1, 2, 3, 3}, type));
+  ScaledDotProductAttention op;
+  CHECK_OK(op.SetHeadsNum(2));
+  CHECK_OK(op.SetEmbedDim(8));
+  Tensor none;
+  return op.RunMath(h, out, weights, q, q, q, none, none, no_memory);
+}
+
+Status cross_entropy() {
+  Handle h(0);
+  DeviceTensor in(at::ones({2, 3})), target(at::zeros({2}, at::kLong)), out(at::zeros({1}));
+  return CrossEntropyLoss().Run(h, out, in, target, Tensor(), no_memory);
+}
+
+template <class T>
+concept HasComplex =
+    requires { T::COMPLEX64; } || requires { T::COMPLEX128; } || requires { T::COMPLEX; };
+
+}  // namespace
+
+TEST_WITH_ENV(limit_double_precision, "TORCH_MUSA_HOST_FP64=0") {
+  DeviceTensor wide(at::ones({3}, at::kDouble)), single(at::ones({3}));
+  CHECK_STATUS(fill(wide), NOT_SUPPORTED);
+  CHECK_STATUS(add(wide, wide, wide), NOT_SUPPORTED);
+  CHECK_OK(fill(single));
+}
+
+TEST_WITH_ENV(limit_double_precision_below_2_2, "MUSA_ARCH=mp_21") {
+  DeviceTensor wide(at::ones({3}, at::kDouble));
+  CHECK_STATUS(fill(wide), NOT_SUPPORTED);
+}
+
+TEST_WITH_ENV(limit_double_precision_is_there_from_2_2, "MUSA_ARCH=mp_22") {
+  DeviceTensor wide(at::ones({3}, at::kDouble));
+  CHECK_OK(fill(wide));
+}
+
+TEST(limit_complex_types) { static_assert(!HasComplex<Tensor::Type>); }
+
+TEST(limit_tf32_default) {
+  // 1 + 2^-12 has one bit more than TF32 keeps.
+  const float value = 1 + 0x1p-12f;
+  DeviceTensor l(at::full({1, 1}, value)), r(at::ones({1, 1})), out(at::zeros({1, 1}));
+  const auto product = [&](Handle& h, ComputeMode mode) {
+    MatMul op;
+    CHECK_OK(op.SetComputeMode(mode));
+    CHECK_OK(op.Run(h, out, l, r, no_memory));
+    return out.read().item<float>();
+  };
+  Handle untouched(0), strict(0);
+  CHECK_OK(strict.SetAllowTF32(false));
+  CHECK_EQ(product(untouched, ComputeMode::TENSOR), 1.0f);
+  CHECK_EQ(product(untouched, ComputeMode::SCALAR), value);
+  CHECK_EQ(product(strict, ComputeMode::TENSOR), value);
+}
+
+TEST_WITH_ENV(limit_tf32_default_needs_2_2, "MUSA_ARCH=mp_21") {
+  const float value = 1 + 0x1p-12f;
+  DeviceTensor l(at::full({1, 1}, value)), r(at::ones({1, 1})), out(at::zeros({1, 1}));
+  Handle h(0);
+  MatMul op;
+  CHECK_OK(op.SetComputeMode(ComputeMode::TENSOR));
+  CHECK_OK(op.Run(h, out, l, r, no_memory));
+  CHECK_EQ(out.read().item<float>(), value);
+}
+
+TEST(limit_unary_unset_parameters) {
+  Handle h(0);
+  DeviceTensor in(at::full({3}, 5.0)), out(at::ones({3}));
+  for (auto mode : {Unary::Mode::CLIP, Unary::Mode::HARDSIGMOID}) {
+    Unary op;
+    CHECK_OK(op.SetMode(mode));
+    CHECK_OK(op.Run(h, out, in));
+    CHECK(at::equal(out.read(), at::zeros({3})));
+  }
+}
+
+TEST_WITH_ENV(limit_flash_architecture, "MUSA_ARCH=mp_21") {
+  CHECK_STATUS(flash(at::kHalf, 8, 8), NOT_SUPPORTED);
+  CHECK_OK(math(at::kHalf));
+}
+
+TEST_WITH_ENV(limit_flash_architecture_is_there_from_2_2, "MUSA_ARCH=mp_22") {
+  CHECK_OK(flash(at::kHalf, 8, 8));
+}
+
+TEST(limit_flash_types) {
+  CHECK_STATUS(flash(at::kFloat, 8, 8), NOT_SUPPORTED);
+  CHECK_OK(flash(at::kHalf, 8, 8));
+  CHECK_OK(flash(at::kBFloat16, 8, 8));
+}
+
+TEST(limit_flash_width) {
+  CHECK_OK(flash(at::kHalf, 128, 128));
+  CHECK_OK(flash(at::kHalf, 192, 128));
+  CHECK_OK(flash(at::kHalf, 160, 160));
+  CHECK_STATUS(flash(at::kHalf, 136, 128), NOT_SUPPORTED);
+  CHECK_STATUS(flash(at::kHalf, 256, 256), NOT_SUPPORTED);
+}
+
+TEST(limit_attention_double) { CHECK_STATUS(math(at::kDouble), NOT_SUPPORTED); }
+
+TEST_WITH_ENV(limit_cross_entropy_architecture, "MUSA_ARCH=mp_22") {
+  CHECK_STATUS(cross_entropy(), NOT_SUPPORTED);
+}
+
+TEST(limit_cross_entropy_architecture_is_there_from_3_0) { CHECK_OK(cross_entropy()); }
 
 // ---- every call
 // ----------------------------------------------------------------------------------

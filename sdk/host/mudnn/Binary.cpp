@@ -24,6 +24,7 @@
 #include <ATen/ops/tanh_backward.h>
 #include <ATen/ops/threshold_backward.h>
 
+#include "Direct.h"
 #include "Internal.h"
 #include "mudnn_math.h"
 
@@ -109,6 +110,26 @@ void check_is_broadcast_shape(const Tensor& out, const Tensor& lhs, const Tensor
   }
 }
 
+bool compute_directly(const Call& c, Binary::Mode mode, const Tensor& out, const Tensor& lhs,
+                      const Tensor& rhs) {
+  if (!is_direct(out) || !is_direct(lhs) || !is_direct(rhs) || !same_shape(out, lhs) ||
+      !same_shape(out, rhs) || !same_or_apart(out, lhs) || !same_or_apart(out, rhs)) {
+    return false;
+  }
+  switch (mode) {
+    case Binary::Mode::ADD:
+      return map_directly(c, out, lhs, rhs, [](float a, float b) { return a + b; });
+    case Binary::Mode::SUB:
+      return map_directly(c, out, lhs, rhs, [](float a, float b) { return a - b; });
+    case Binary::Mode::MUL:
+      return map_directly(c, out, lhs, rhs, [](float a, float b) { return a * b; });
+    case Binary::Mode::TRUEDIV:
+      return map_directly(c, out, lhs, rhs, [](float a, float b) { return a / b; });
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 Status Binary::SetMode(Mode mode) {
@@ -132,15 +153,17 @@ Status Binary::Run(Handle& h, Tensor& out, const Tensor& lhs, const Tensor& rhs)
       .out("out", out)
       .in("lhs", lhs)
       .in("rhs", rhs)
-      .run([&](Call& c) -> Work {
-        require(mode_.has_value(), "no mode set");
-        const auto& mode = row(*mode_);
-        check_types(mode, type(out), type(lhs), type(rhs));
-        check_is_broadcast_shape(out, lhs, rhs);
-        return [compute = mode.compute, o = c.alias(out), l = c.alias_expanded(lhs, dims(out)),
-                r = c.alias_expanded(rhs, dims(out)),
-                alpha = number(alpha_, type(lhs))]() mutable { compute(o, l, r, alpha); };
-      });
+      .run(
+          [&](Call& c) -> Work {
+            require(mode_.has_value(), "no mode set");
+            const auto& mode = row(*mode_);
+            check_types(mode, type(out), type(lhs), type(rhs));
+            check_is_broadcast_shape(out, lhs, rhs);
+            return [compute = mode.compute, o = c.alias(out), l = c.alias_expanded(lhs, dims(out)),
+                    r = c.alias_expanded(rhs, dims(out)),
+                    alpha = number(alpha_, type(lhs))]() mutable { compute(o, l, r, alpha); };
+          },
+          [&](Call& c) { return mode_ && compute_directly(c, *mode_, out, lhs, rhs); });
 }
 
 }  // namespace musa::dnn

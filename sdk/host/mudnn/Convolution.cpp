@@ -9,6 +9,8 @@
 
 #include <tuple>
 
+#include "Tf32.h"
+
 namespace musa::dnn {
 
 using namespace internal;
@@ -37,8 +39,6 @@ at::Tensor image(const Call& c, const Tensor& t) {
 
 template <class A>
 void check_algorithm(A algo, const at::Tensor& w, const Geometry& g) {
-  // Measured by Torch-FL: grouped convolution runs with IMPLICIT_GEMM, not with DIRECT.
-  require(algo != A::DIRECT || g.groups == 1, "DIRECT with groups > 1", Status::NOT_SUPPORTED);
   // The transform that gives the algorithm its name exists for this kernel only.
   const auto all_one = [](at::IntArrayRef v) { return v.equals({1, 1}); };
   require(algo != A::WINOGRAD_NONFUSED || (w.size(2) == 3 && w.size(3) == 3 && all_one(g.stride) &&
@@ -151,10 +151,9 @@ Status Convolution::RunForward(Handle& h, const char* entry, Tensor& out, const 
       .in("w", w)
       .optional_in("bias", bias)
       .optional_in("add", add)
+      .with(Fact::GROUPS, static_cast<size_t>(groups_))
       .run([&](Call& c) -> Work {
         check_types_and_layout(out, in, w);
-        // Torch-FL MUSA guide.
-        require(absent(bias) || groups_ == 1, "bias with groups > 1", Status::NOT_SUPPORTED);
         const Geometry g{pad_, stride_, dilation_, groups_};
         const at::Tensor o = image(c, out), i = image(c, in), k = image(c, w);
         check_geometry(o, i, k, g);
@@ -171,9 +170,10 @@ Status Convolution::RunForward(Handle& h, const char* entry, Tensor& out, const 
           a = image(c, add);
         }
         return [=, pad = pad_, stride = stride_, dilation = dilation_, groups = groups_,
-                mode = act.mode()] {
+                mode = act.mode(), tf32 = uses_tf32(h, compute_mode_, type(in))] {
           at::Tensor result =
-              at::convolution(i, k, b, stride, pad, dilation, /*transposed=*/false, {0, 0}, groups);
+              at::convolution(tf32 ? to_tf32(i) : i, tf32 ? to_tf32(k) : k, b, stride, pad,
+                              dilation, /*transposed=*/false, {0, 0}, groups);
           if (a.defined()) result = result + a;
           if (mode == FusedActivationDesc::Mode::RELU) result = at::relu(result);
           if (mode == FusedActivationDesc::Mode::SILU) result = at::silu(result);
@@ -188,18 +188,20 @@ Status Convolution::RunBwdData(Handle& h, Tensor& grad_in, const Tensor& grad_ou
       .out("grad_in", grad_in)
       .in("grad_out", grad_out)
       .in("w", w)
+      .with(Fact::GROUPS, static_cast<size_t>(groups_))
       .run([&](Call& c) -> Work {
         check_types_and_layout(grad_in, grad_out, w);
         const Geometry g{pad_, stride_, dilation_, groups_};
         const at::Tensor gi = image(c, grad_in), go = image(c, grad_out), k = image(c, w);
         check_geometry(go, gi, k, g);
         check_algorithm(algo, k, g);
-        return [=, pad = pad_, stride = stride_, dilation = dilation_, groups = groups_] {
+        return [=, pad = pad_, stride = stride_, dilation = dilation_, groups = groups_,
+                tf32 = uses_tf32(h, compute_mode_, type(w))] {
           // Of the forward input only shape, type and layout are read, so the result stands in for
           // it.
-          gi.copy_(std::get<0>(at::convolution_backward(go, /*input=*/gi, k, std::nullopt, stride,
-                                                        pad, dilation, /*transposed=*/false, {0, 0},
-                                                        groups, {true, false, false})));
+          gi.copy_(std::get<0>(at::convolution_backward(
+              tf32 ? to_tf32(go) : go, /*input=*/gi, tf32 ? to_tf32(k) : k, std::nullopt, stride,
+              pad, dilation, /*transposed=*/false, {0, 0}, groups, {true, false, false})));
         };
       });
 }
@@ -211,17 +213,19 @@ Status Convolution::RunBwdFilter(Handle& h, Tensor& grad_w, const Tensor& in,
       .out("grad_w", grad_w)
       .in("in", in)
       .in("grad_out", grad_out)
+      .with(Fact::GROUPS, static_cast<size_t>(groups_))
       .run([&](Call& c) -> Work {
         check_types_and_layout(grad_w, in, grad_out);
         const Geometry g{pad_, stride_, dilation_, groups_};
         const at::Tensor gk = image(c, grad_w), i = image(c, in), go = image(c, grad_out);
         check_geometry(go, i, gk, g);
         check_algorithm(algo, gk, g);
-        return [=, pad = pad_, stride = stride_, dilation = dilation_, groups = groups_] {
+        return [=, pad = pad_, stride = stride_, dilation = dilation_, groups = groups_,
+                tf32 = uses_tf32(h, compute_mode_, type(in))] {
           // As above: of the filter only shape, type and layout are read.
-          gk.copy_(std::get<1>(at::convolution_backward(go, i, /*weight=*/gk, std::nullopt, stride,
-                                                        pad, dilation, /*transposed=*/false, {0, 0},
-                                                        groups, {false, true, false})));
+          gk.copy_(std::get<1>(at::convolution_backward(
+              tf32 ? to_tf32(go) : go, tf32 ? to_tf32(i) : i, /*weight=*/gk, std::nullopt, stride,
+              pad, dilation, /*transposed=*/false, {0, 0}, groups, {false, true, false})));
         };
       });
 }

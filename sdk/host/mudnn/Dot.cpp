@@ -3,6 +3,8 @@
 
 #include <ATen/ops/dot.h>
 
+#include "Tf32.h"
+
 namespace musa::dnn {
 
 using namespace internal;
@@ -26,8 +28,10 @@ Status Dot::Run(Handle& h, Tensor& out, const Tensor& l, const Tensor& r,
         // It is the matrix product's code that runs, with its types.
         require(is_floating(type(l)) && type(l) != Type::DOUBLE, "type", Status::NOT_SUPPORTED);
         require(type(l) == type(r) && type(l) == type(out), "operands must have one type");
-        return
-            [o = c.alias(out, {}, {}), a = c.alias(l), b = c.alias(r)] { o.copy_(at::dot(a, b)); };
+        return [o = c.alias(out, {}, {}), a = c.alias(l), b = c.alias(r),
+                tf32 = uses_tf32(h, compute_mode_, type(l))] {
+          o.copy_(tf32 ? at::dot(to_tf32(a), to_tf32(b)) : at::dot(a, b));
+        };
       });
 }
 

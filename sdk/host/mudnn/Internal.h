@@ -22,9 +22,10 @@
 #include <c10/util/FunctionRef.h>
 #include <c10/util/SmallVector.h>
 
-#include <functional>
+#include <array>
 #include <string>
 
+#include "Work.h"
 #include "mudnn_base.h"
 
 namespace musa::dnn {
@@ -46,7 +47,6 @@ struct TensorAccess {
 namespace internal {
 
 using Type = Tensor::Type;
-using Work = std::function<void()>;
 
 // Classes as the limits table names them.
 enum class Class : uint8_t {
@@ -89,6 +89,7 @@ enum class Class : uint8_t {
   ROPE,
   SWIGLU,
 };
+constexpr size_t kClasses = static_cast<size_t>(Class::SWIGLU) + 1;
 
 // ---- reading a Tensor ------------------------------------------------------------------------
 
@@ -101,6 +102,9 @@ inline Tensor::Format format(const Tensor& t) { return detail::TensorAccess::for
 inline int64_t rank(const Tensor& t) { return static_cast<int64_t>(dims(t).size()); }
 int64_t numel(const Tensor& t);
 bool contiguous(const Tensor& t);  // strides of dimensions of size 1 do not matter
+
+// Compute capability of the process' profile as one number: 3.1 is 31.
+int architecture();
 
 bool is_floating(Type type);  // HALF, BFLOAT16, FLOAT, DOUBLE
 bool is_integral(Type type);  // INT8 .. UINT64, without BOOL
@@ -136,6 +140,10 @@ enum class Effect : uint8_t {
   WRITES_FIRST_ELEMENT,  // of the output, and leaves the others as they were
 };
 
+// What the limits table asks about a call beside its operands.
+enum class Fact : uint8_t { REDUCED_DIMS, GROUPS };
+constexpr size_t kFacts = 2;
+
 struct Operand {
   const char* name;
   const Tensor* tensor;
@@ -155,20 +163,31 @@ class Call {
   Call& optional_out(const char* name, const Tensor& t) { return add(name, t, true, true); }
   Call& optional_in(const char* name, const Tensor& t) { return add(name, t, false, true); }
 
-  // How many dimensions a reduction removes, for the limits table.
-  Call& reduces(size_t n) {
-    reduced_dims_ = n;
+  Call& with(Fact fact, size_t value) {
+    facts_[static_cast<size_t>(fact)] = static_cast<int64_t>(value);
     return *this;
   }
 
   // `prepare` checks the operands on the calling thread and returns the work; an empty Work means
   // there is nothing to do.
   Status run(c10::function_ref<Work(Call&)> prepare) {
-    return run_impl(prepare, /*synchronize=*/false);
+    return run_impl(prepare, nullptr, /*synchronize=*/false);
+  }
+  // `shortcut` is asked first. For operands so small that ATen's ways cost more than the work it
+  // computes by itself, through now(), and returns true; it may do so only for what prepare would
+  // not refuse.
+  Status run(c10::function_ref<Work(Call&)> prepare, c10::function_ref<bool(Call&)> shortcut) {
+    return run_impl(prepare, &shortcut, /*synchronize=*/false);
+  }
+  // Runs `body` in stream order before returning; false, and nothing done, where the stream does
+  // not run work in the caller's thread.
+  template <class Body>
+  bool now(Body&& body) const {
+    return now([](void* b) { (*static_cast<std::remove_reference_t<Body>*>(b))(); }, &body);
   }
   // The same for calls that the caller reads a result of at once (Nonzero): waits for the stream.
   Status run_and_wait(c10::function_ref<Work(Call&)> prepare) {
-    return run_impl(prepare, /*synchronize=*/true);
+    return run_impl(prepare, nullptr, /*synchronize=*/true);
   }
 
   // An ATen tensor over the operand's memory, with the operand's sizes, strides and type. It owns
@@ -186,7 +205,8 @@ class Call {
   const char* entry() const { return entry_; }
   const char* mode() const { return mode_ == nullptr ? "" : mode_; }
   c10::ArrayRef<Operand> operands() const { return operands_; }
-  size_t reduced_dims() const { return reduced_dims_; }
+  // -1 where the class did not say.
+  int64_t fact(Fact fact) const { return facts_[static_cast<size_t>(fact)]; }
   // What the limits table says the library does instead of computing, where it does not refuse.
   Effect effect() const { return effect_; }
 
@@ -195,7 +215,11 @@ class Call {
     operands_.push_back({name, &t, output, optional});
     return *this;
   }
-  Status run_impl(c10::function_ref<Work(Call&)> prepare, bool synchronize);
+  Status run_impl(c10::function_ref<Work(Call&)> prepare,
+                  const c10::function_ref<bool(Call&)>* shortcut, bool synchronize);
+  Work zeroing() const;
+  void start(Work& work, bool recorded) const;
+  bool now(void (*body)(void*), void* argument) const;
   void check_operands();
   void check_memory() const;
 
@@ -204,7 +228,7 @@ class Call {
   const char* entry_;
   const char* mode_;
   Effect effect_ = Effect::NONE;
-  size_t reduced_dims_ = 0;
+  std::array<int64_t, kFacts> facts_{-1, -1};
   c10::SmallVector<Operand, 8> operands_;
 };
 

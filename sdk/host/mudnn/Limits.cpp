@@ -1,7 +1,10 @@
 #include "Limits.h"
 
+#include <array>
+#include <cstdlib>
 #include <cstring>
 #include <initializer_list>
+#include <vector>
 
 #include "musa_runtime_api.h"
 
@@ -11,12 +14,12 @@ namespace {
 // Compute capability as one number: 3.1 is 31.
 constexpr int kAll = 1 << 30;
 
-int architecture(int device) {
-  // The profile is the process', so one query serves every handle.
-  static const int value = [device] {
-    musaDeviceProp prop;
-    if (musaGetDeviceProperties(&prop, device) != musaSuccess) return kAll;
-    return prop.major * 10 + prop.minor;
+// Whether this device's library was built for double precision.
+bool has_fp64() {
+  static const bool value = [] {
+    const char* text = std::getenv("TORCH_MUSA_HOST_FP64");
+    if (text == nullptr || *text == '\0') return architecture() >= 22;
+    return std::strcmp(text, "0") != 0;
   }();
   return value;
 }
@@ -108,6 +111,19 @@ bool is_no_plain_transpose(const Tensor& t) {
   return false;
 }
 
+bool given(const Call& c, const char* name) {
+  const Tensor* tensor = find(c, name);
+  return tensor != nullptr && !absent(*tensor);
+}
+
+int64_t width(const Tensor& t) { return rank(t) == 0 ? 0 : dims(t)[rank(t) - 1]; }
+
+bool is_flash_width(const Call& c) {
+  const int64_t of_keys = width(*find(c, "q")), of_values = width(*find(c, "v"));
+  return (of_keys <= 128 && of_values <= 128) || (of_keys == 192 && of_values == 128) ||
+         (of_keys == 160 && of_values == 160);
+}
+
 bool is_image_of_other_rank(const Tensor& t) { return rank(t) > 1 && rank(t) != 4; }
 
 // ---- rows ------------------------------------------------------------------------------------
@@ -128,6 +144,7 @@ constexpr Outcome with_source(Outcome o, const char* row, const char* source) {
   return o;
 }
 
+#define MUDNN_DEFAULT(row, cls, architectures, what, source)
 #define ALL kAll
 #define BELOW(major, minor) ((major) * 10 + (minor))
 #define MUDNN_LIMIT(row, cls, architectures, condition, result, source)              \
@@ -137,17 +154,44 @@ constexpr Row kRows[] = {
 #include "limits.def"
 };
 #undef MUDNN_LIMIT
+#undef MUDNN_DEFAULT
 #undef BELOW
 #undef ALL
 
+// The rows that bind a class on this process' architecture, in the table's order.
+using Rows = std::vector<const Row*>;
+
+const std::array<Rows, kClasses>& rows_by_class() {
+  static const auto* rows = [] {
+    auto* made = new std::array<Rows, kClasses>;  // calls may come until the process ends
+    for (size_t cls = 0; cls < kClasses; ++cls) {
+      for (const Row& row : kRows) {
+        const bool bound = row.cls == Class::ANY || static_cast<size_t>(row.cls) == cls;
+        if (bound && (row.below == kAll || architecture() < row.below)) {
+          (*made)[cls].push_back(&row);
+        }
+      }
+    }
+    return made;
+  }();
+  return *rows;
+}
+
 }  // namespace
 
+// The profile is the process', so one query serves every handle.
+int architecture() {
+  static const int value = [] {
+    musaDeviceProp prop;
+    if (musaGetDeviceProperties(&prop, 0) != musaSuccess) return kAll;
+    return prop.major * 10 + prop.minor;
+  }();
+  return value;
+}
+
 Outcome apply_limits(const Call& call) {
-  const int arch = architecture(call.handle().GetDevice());
-  for (const Row& row : kRows) {
-    if (row.cls != Class::ANY && row.cls != call.cls()) continue;
-    if (arch >= row.below && row.below != kAll) continue;
-    if (row.condition(call)) return row.outcome;
+  for (const Row* row : rows_by_class()[static_cast<size_t>(call.cls())]) {
+    if (row->condition(call)) return row->outcome;
   }
   return {};
 }

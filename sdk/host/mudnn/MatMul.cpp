@@ -10,6 +10,8 @@
 #include <ATen/ops/max.h>
 #include <ATen/ops/mm.h>
 
+#include "Tf32.h"
+
 namespace musa::dnn {
 
 using namespace internal;
@@ -22,10 +24,15 @@ bool is_fp8(Type t) { return t == Type::FP8_E4M3 || t == Type::FP8_E5M2; }
 struct Gemm {
   at::Tensor out, l, r, c, bias;
   double alpha, beta, gamma;
+  bool tf32;
 };
 
 void multiply(Gemm g) {
   at::Tensor& out = g.out;
+  if (g.tf32) {
+    g.l = to_tf32(g.l);
+    g.r = to_tf32(g.r);
+  }
   g.l = apart(g.l, out);
   g.r = apart(g.r, out);
   const bool batched = out.dim() == 3;
@@ -134,7 +141,8 @@ Status GemmBase::RunGemm(Handle& h, const char* entry, int rank, Tensor& out, co
            .bias = {},
            .alpha = alpha_,
            .beta = beta_,
-           .gamma = gamma_};
+           .gamma = gamma_,
+           .tf32 = uses_tf32(h, compute_mode_, type(l))};
     if (transpose_left_) g.l = g.l.transpose(-1, -2);
     if (transpose_right_) g.r = g.r.transpose(-1, -2);
     const int64_t rows = g.out.size(-2), columns = g.out.size(-1);

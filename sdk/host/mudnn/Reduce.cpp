@@ -15,6 +15,7 @@
 
 #include <bitset>
 
+#include "Direct.h"
 #include "Internal.h"
 #include "mudnn_math.h"
 
@@ -172,6 +173,20 @@ void write_first(const at::Tensor& out, const at::Tensor& result) {
   first.copy_(value);
 }
 
+// The sum or mean of everything, accumulated in double: no order of float additions is closer.
+bool compute_directly(const Call& c, Mode mode, const Tensor& out, const Tensor& in) {
+  constexpr int64_t kFew = 64;
+  if ((mode != Mode::ADD && mode != Mode::MEAN) || !is_direct(in, kFew) || !is_direct(out, 1) ||
+      !same_or_apart(out, in)) {
+    return false;
+  }
+  return c.now([o = floats(out), i = floats(in), n = numel(in), mean = mode == Mode::MEAN] {
+    double sum = 0;
+    for (int64_t k = 0; k < n; ++k) sum += i[k];
+    *o = static_cast<float>(mean ? sum / static_cast<double>(n) : sum);
+  });
+}
+
 }  // namespace
 
 Status Reduce::SetMode(Mode mode) {
@@ -204,24 +219,29 @@ Status Reduce::Run(Handle& h, Tensor& out, const Tensor& in, const MemoryMaintai
   return Call(h, Class::REDUCE, "Reduce::Run", mode_ ? name(*mode_) : nullptr)
       .out("out", out)
       .in("in", in)
-      .reduces(dims_.empty() ? dims(in).size() : dims_.size())
-      .run([&](Call& c) -> Work {
-        require(mode_.has_value(), "no mode set");
-        check_types(*mode_, type(out), type(in));
-        const Dims reduced = reduced_dims(dims_, rank(in));
-        return [mode = *mode_, reduced, o = alias_kept(c, out, in, reduced), i = c.alias(in),
-                order = norm_order_, correction = correction_,
-                first_only = c.effect() == Effect::WRITES_FIRST_ELEMENT]() mutable {
-          at::Tensor source = apart(i, o);
-          if (!first_only) {
-            compute(mode, o, source, reduced, order, correction);
-            return;
-          }
-          at::Tensor result = o.clone();
-          compute(mode, result, source, reduced, order, correction);
-          write_first(o, result);
-        };
-      });
+      .with(Fact::REDUCED_DIMS, dims_.empty() ? dims(in).size() : dims_.size())
+      .run(
+          [&](Call& c) -> Work {
+            require(mode_.has_value(), "no mode set");
+            check_types(*mode_, type(out), type(in));
+            const Dims reduced = reduced_dims(dims_, rank(in));
+            return [mode = *mode_, reduced, o = alias_kept(c, out, in, reduced), i = c.alias(in),
+                    order = norm_order_, correction = correction_,
+                    first_only = c.effect() == Effect::WRITES_FIRST_ELEMENT]() mutable {
+              at::Tensor source = apart(i, o);
+              if (!first_only) {
+                compute(mode, o, source, reduced, order, correction);
+                return;
+              }
+              at::Tensor result = o.clone();
+              compute(mode, result, source, reduced, order, correction);
+              write_first(o, result);
+            };
+          },
+          [&](Call& c) {
+            const bool everything = rank(in) == 1 && (dims_.empty() || dims_ == std::vector{0});
+            return mode_ && everything && compute_directly(c, *mode_, out, in);
+          });
 }
 
 Status Reduce::RunIndices(Handle& h, Tensor& indices, const Tensor& in,
@@ -229,7 +249,7 @@ Status Reduce::RunIndices(Handle& h, Tensor& indices, const Tensor& in,
   return Call(h, Class::REDUCE, "Reduce::RunIndices", mode_ ? name(*mode_) : nullptr)
       .out("indices", indices)
       .in("in", in)
-      .reduces(dims_.empty() ? dims(in).size() : dims_.size())
+      .with(Fact::REDUCED_DIMS, dims_.empty() ? dims(in).size() : dims_.size())
       .run([&](Call& c) -> Work {
         require(mode_ == Mode::MAX || mode_ == Mode::MIN, "the mode must be MAX or MIN");
         require(type(indices) == Type::INT64, "indices must be INT64");
@@ -258,7 +278,7 @@ Status Reduce::RunWithIndices(Handle& h, Tensor& out, Tensor& indices, const Ten
       .out("out", out)
       .out("indices", indices)
       .in("in", in)
-      .reduces(dims_.empty() ? dims(in).size() : dims_.size())
+      .with(Fact::REDUCED_DIMS, dims_.empty() ? dims(in).size() : dims_.size())
       .run([&](Call& c) -> Work {
         require(mode_ == Mode::MAX || mode_ == Mode::MIN, "the mode must be MAX or MIN");
         require(type(out) == type(in), "out must have the type of in");

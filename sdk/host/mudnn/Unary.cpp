@@ -46,6 +46,9 @@
 #include <ATen/ops/tan.h>
 #include <ATen/ops/tanh.h>
 
+#include <cmath>
+
+#include "Direct.h"
 #include "Internal.h"
 #include "mudnn_math.h"
 
@@ -163,6 +166,28 @@ void check_types(const Mode& mode, Type out, Type in) {
   if (mode.gives == Gives::BOOL) require(out == Type::BOOL, "out must be BOOL");
 }
 
+bool compute_directly(const Call& c, Unary::Mode mode, const Tensor& out, const Tensor& in,
+                      const detail::Number& alpha) {
+  if (!is_direct(out) || !is_direct(in) || !same_shape(out, in) || !same_or_apart(out, in)) {
+    return false;
+  }
+  const auto a = static_cast<float>(alpha.as_double);
+  switch (mode) {
+    case Unary::Mode::ABS:
+      return map_directly(c, out, in, [](float x) { return std::fabs(x); });
+    case Unary::Mode::RELU:  // a NaN stays
+      return map_directly(c, out, in, [](float x) { return x < 0 ? 0 : x; });
+    case Unary::Mode::ADD:
+      return map_directly(c, out, in, [a](float x) { return x + a; });
+    case Unary::Mode::SUB:
+      return map_directly(c, out, in, [a](float x) { return x - a; });
+    case Unary::Mode::MUL:
+      return map_directly(c, out, in, [a](float x) { return x * a; });
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 Status Unary::SetMode(Mode mode) {
@@ -195,15 +220,17 @@ Status Unary::Run(Handle& h, Tensor& out, const Tensor& in) const {
   return Call(h, Class::UNARY, "Unary::Run", mode_ ? row(*mode_).name : nullptr)
       .out("out", out)
       .in("in", in)
-      .run([&](Call& c) -> Work {
-        require(mode_.has_value(), "no mode set");
-        const auto& mode = row(*mode_);
-        check_types(mode, type(out), type(in));
-        require(same_shape(out, in), "out and in must have one shape");
-        return [compute = mode.compute, o = c.alias(out), i = c.alias(in),
-                alpha = number(alpha_, type(in)),
-                beta = number(beta_, type(in))]() mutable { compute(o, i, alpha, beta); };
-      });
+      .run(
+          [&](Call& c) -> Work {
+            require(mode_.has_value(), "no mode set");
+            const auto& mode = row(*mode_);
+            check_types(mode, type(out), type(in));
+            require(same_shape(out, in), "out and in must have one shape");
+            return [compute = mode.compute, o = c.alias(out), i = c.alias(in),
+                    alpha = number(alpha_, type(in)),
+                    beta = number(beta_, type(in))]() mutable { compute(o, i, alpha, beta); };
+          },
+          [&](Call& c) { return mode_ && compute_directly(c, *mode_, out, in, alpha_); });
 }
 
 }  // namespace musa::dnn

@@ -1,11 +1,11 @@
 #include "torch_musa/csrc/core/MUSACachingAllocator.h"
 
+#include <c10/util/flat_hash_map.h>
 #include <musa_runtime.h>
 
 #include <array>
 #include <memory>
 #include <mutex>
-#include <unordered_map>
 #include <vector>
 
 #include "torch_musa/csrc/core/MUSADeviceAllocator.h"
@@ -53,7 +53,7 @@ class LiveBlocks {
  private:
   struct alignas(64) Shard {
     std::mutex mutex;
-    std::unordered_map<void*, Entry> entries;
+    ska::flat_hash_map<void*, Entry> entries;  // no allocation per entry
   };
   Shard& shard_of(void* ptr) {
     return shards_[(reinterpret_cast<uintptr_t>(ptr) / 512) % shards_.size()];

@@ -11,7 +11,6 @@
 namespace c10::musa::MUSACachingAllocator {
 namespace {
 
-using c10::CachingAllocator::for_each_selected_stat_type;
 using c10::CachingAllocator::format_size;
 using c10::CachingAllocator::Stat;
 using c10::CachingAllocator::StatArray;
@@ -64,13 +63,18 @@ bool worth_splitting(const Block& block, size_t rounded) {
   return block.pool->is_small ? rest >= kGranularity : rest > kMiB;
 }
 
-template <typename Types>
-void increase(StatArray& stat, size_t amount, const Types& types) {
-  for_each_selected_stat_type(types, [&](size_t type) { stat[type].increase(amount); });
+StatType pool_type(const BlockPool& pool) {
+  return pool.is_small ? StatType::SMALL_POOL : StatType::LARGE_POOL;
 }
-template <typename Types>
-void decrease(StatArray& stat, size_t amount, const Types& types) {
-  for_each_selected_stat_type(types, [&](size_t type) { stat[type].decrease(amount); });
+
+// Each number is kept for the pool and for both together.
+void increase(StatArray& stat, size_t amount, const BlockPool& pool) {
+  stat[static_cast<size_t>(StatType::AGGREGATE)].increase(amount);
+  stat[static_cast<size_t>(pool_type(pool))].increase(amount);
+}
+void decrease(StatArray& stat, size_t amount, const BlockPool& pool) {
+  stat[static_cast<size_t>(StatType::AGGREGATE)].decrease(amount);
+  stat[static_cast<size_t>(pool_type(pool))].decrease(amount);
 }
 
 template <typename F>
@@ -90,13 +94,6 @@ int64_t aggregate(const StatArray& stat) {
 
 }  // namespace
 
-MUSADeviceAllocator::StatTypes MUSADeviceAllocator::stat_types(const BlockPool& pool) {
-  StatTypes types{};
-  types[static_cast<size_t>(StatType::AGGREGATE)] = true;
-  types[static_cast<size_t>(pool.is_small ? StatType::SMALL_POOL : StatType::LARGE_POOL)] = true;
-  return types;
-}
-
 Block* MUSADeviceAllocator::malloc(size_t requested, MUSAStream stream) {
   ensure_initialized(device_);
   const std::lock_guard<std::recursive_mutex> lock(mutex_);
@@ -112,6 +109,11 @@ Block* MUSADeviceAllocator::malloc(size_t requested, MUSAStream stream) {
   const size_t rounded = round_request(requested);
   BlockPool& pool = pool_for(rounded);
   Block* block = take_cached(pool, rounded, stream.id());
+  if (block == nullptr) {
+    // What lies on the shelves may add up to it.
+    clear_shelves();
+    block = take_cached(pool, rounded, stream.id());
+  }
   if (block == nullptr) {
     block = new_segment(pool, rounded, stream.id());
   }
@@ -130,12 +132,11 @@ Block* MUSADeviceAllocator::malloc(size_t requested, MUSAStream stream) {
 
   block->allocated = true;
   block->requested_size = requested;
-  const StatTypes types = stat_types(pool);
-  increase(stats_.allocation, 1, types);
-  increase(stats_.allocated_bytes, block->size, types);
-  increase(stats_.requested_bytes, block->requested_size, types);
-  increase(stats_.active, 1, types);
-  increase(stats_.active_bytes, block->size, types);
+  increase(stats_.allocation, 1, pool);
+  increase(stats_.allocated_bytes, block->size, pool);
+  increase(stats_.requested_bytes, block->requested_size, pool);
+  increase(stats_.active, 1, pool);
+  increase(stats_.active_bytes, block->size, pool);
   c10::reportMemoryUsageToProfiler(
       block->ptr, static_cast<int64_t>(block->size), aggregate(stats_.allocated_bytes),
       aggregate(stats_.reserved_bytes), Device(DeviceType::PrivateUse1, device_));
@@ -145,16 +146,15 @@ Block* MUSADeviceAllocator::malloc(size_t requested, MUSAStream stream) {
 void MUSADeviceAllocator::free(Block* block) {
   const std::lock_guard<std::recursive_mutex> lock(mutex_);
   block->allocated = false;
-  const StatTypes types = stat_types(*block->pool);
-  decrease(stats_.allocation, 1, types);
-  decrease(stats_.allocated_bytes, block->size, types);
-  decrease(stats_.requested_bytes, block->requested_size, types);
+  BlockPool& pool = *block->pool;
+  decrease(stats_.allocation, 1, pool);
+  decrease(stats_.allocated_bytes, block->size, pool);
+  decrease(stats_.requested_bytes, block->requested_size, pool);
   c10::reportMemoryUsageToProfiler(
       block->ptr, -static_cast<int64_t>(block->size), aggregate(stats_.allocated_bytes),
       aggregate(stats_.reserved_bytes), Device(DeviceType::PrivateUse1, device_));
   if (block->stream_uses.empty()) {
-    BlockPool& pool = *block->pool;
-    release_to_pool(block);
+    release(block);
     if (!caching()) {
       release_pool(pool);
     }
@@ -176,16 +176,19 @@ void MUSADeviceAllocator::empty_cache() {
 }
 
 Block* MUSADeviceAllocator::take_cached(BlockPool& pool, size_t rounded, StreamId stream) {
-  Block key{stream, rounded, nullptr, &pool};
-  const auto it = pool.blocks.lower_bound(&key);
-  if (it == pool.blocks.end() || (*it)->stream != stream) {
-    return nullptr;
+  Block* block = shelves_.take(rounded, stream);
+  if (block == nullptr) {
+    Block key{stream, rounded, nullptr, &pool};
+    const auto it = pool.blocks.lower_bound(&key);
+    if (it == pool.blocks.end() || (*it)->stream != stream) {
+      return nullptr;
+    }
+    block = *it;
+    pool.blocks.erase(it);
   }
-  Block* block = *it;
-  pool.blocks.erase(it);
   if (block->is_split()) {
-    decrease(stats_.inactive_split, 1, stat_types(pool));
-    decrease(stats_.inactive_split_bytes, block->size, stat_types(pool));
+    decrease(stats_.inactive_split, 1, pool);
+    decrease(stats_.inactive_split_bytes, block->size, pool);
   }
   return block;
 }
@@ -202,8 +205,8 @@ Block* MUSADeviceAllocator::new_segment(BlockPool& pool, size_t rounded, StreamI
   }
   C10_MUSA_CHECK(error);
   stats_.num_device_alloc += 1;
-  increase(stats_.segment, 1, stat_types(pool));
-  increase(stats_.reserved_bytes, size, stat_types(pool));
+  increase(stats_.segment, 1, pool);
+  increase(stats_.reserved_bytes, size, pool);
   return new Block{stream, size, ptr, &pool};
 }
 
@@ -219,35 +222,55 @@ Block* MUSADeviceAllocator::split(Block* block, size_t rounded) {
   block->next = rest;
   block->size = rounded;
   pool.blocks.insert(rest);
-  increase(stats_.inactive_split, 1, stat_types(pool));
-  increase(stats_.inactive_split_bytes, rest->size, stat_types(pool));
+  increase(stats_.inactive_split, 1, pool);
+  increase(stats_.inactive_split_bytes, rest->size, pool);
   return block;
 }
 
-void MUSADeviceAllocator::release_to_pool(Block* block) {
+void MUSADeviceAllocator::release(Block* block) {
   TORCH_INTERNAL_ASSERT(!block->allocated && block->event_count == 0 && block->stream_uses.empty());
+  const BlockPool& pool = *block->pool;
+  decrease(stats_.active, 1, pool);
+  decrease(stats_.active_bytes, block->size, pool);
+  if (!caching() || !shelves_.put(block)) {
+    merge_into_pool(block);
+  } else if (block->is_split()) {
+    increase(stats_.inactive_split, 1, pool);
+    increase(stats_.inactive_split_bytes, block->size, pool);
+  }
+}
+
+void MUSADeviceAllocator::merge_into_pool(Block* block) {
   BlockPool& pool = *block->pool;
-  decrease(stats_.active, 1, stat_types(pool));
-  decrease(stats_.active_bytes, block->size, stat_types(pool));
   for (Block* neighbour : {block->prev, block->next}) {
-    const bool is_free =
-        neighbour != nullptr && !neighbour->allocated && neighbour->event_count == 0;
+    const bool is_free = neighbour != nullptr && !neighbour->allocated && !neighbour->shelved &&
+                         neighbour->event_count == 0;
     if (is_free) {
       merge(block, neighbour);
     }
   }
   pool.blocks.insert(block);
   if (block->is_split()) {
-    increase(stats_.inactive_split, 1, stat_types(pool));
-    increase(stats_.inactive_split_bytes, block->size, stat_types(pool));
+    increase(stats_.inactive_split, 1, pool);
+    increase(stats_.inactive_split_bytes, block->size, pool);
   }
+}
+
+void MUSADeviceAllocator::clear_shelves() {
+  shelves_.clear([this](Block* block) {
+    if (block->is_split()) {
+      decrease(stats_.inactive_split, 1, *block->pool);
+      decrease(stats_.inactive_split_bytes, block->size, *block->pool);
+    }
+    merge_into_pool(block);
+  });
 }
 
 void MUSADeviceAllocator::merge(Block* into, Block* neighbour) {
   BlockPool& pool = *into->pool;
   pool.blocks.erase(neighbour);
-  decrease(stats_.inactive_split, 1, stat_types(pool));
-  decrease(stats_.inactive_split_bytes, neighbour->size, stat_types(pool));
+  decrease(stats_.inactive_split, 1, pool);
+  decrease(stats_.inactive_split_bytes, neighbour->size, pool);
   if (into->prev == neighbour) {
     into->ptr = neighbour->ptr;
     into->prev = neighbour->prev;
@@ -282,7 +305,7 @@ void MUSADeviceAllocator::process_events() {
       Block* block = queue.front().second;
       queue.pop_front();
       if (--block->event_count == 0) {
-        release_to_pool(block);
+        release(block);
       }
     }
     it = queue.empty() ? events_.erase(it) : std::next(it);
@@ -301,6 +324,7 @@ void MUSADeviceAllocator::wait_for_events() {
 
 void MUSADeviceAllocator::release_cached_segments() {
   wait_for_events();
+  clear_shelves();
   release_pool(large_);
   release_pool(small_);
 }
@@ -320,8 +344,8 @@ void MUSADeviceAllocator::release_pool(BlockPool& pool) {
     }
     C10_MUSA_CHECK(musaFree(block->ptr));
     stats_.num_device_free += 1;
-    decrease(stats_.segment, 1, stat_types(pool));
-    decrease(stats_.reserved_bytes, block->size, stat_types(pool));
+    decrease(stats_.segment, 1, pool);
+    decrease(stats_.reserved_bytes, block->size, pool);
     it = pool.blocks.erase(it);
     delete block;
   }
@@ -343,8 +367,9 @@ void MUSADeviceAllocator::throw_out_of_memory(size_t requested) {
                    " is reserved by PyTorch but unallocated.");
 }
 
-CachingDeviceAllocator::DeviceStats MUSADeviceAllocator::stats() const {
+CachingDeviceAllocator::DeviceStats MUSADeviceAllocator::stats() {
   const std::lock_guard<std::recursive_mutex> lock(mutex_);
+  clear_shelves();  // so that the numbers say how the memory lies
   return stats_;
 }
 

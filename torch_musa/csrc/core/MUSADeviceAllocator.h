@@ -2,6 +2,7 @@
 
 #include <c10/core/CachingDeviceAllocator.h>
 
+#include <array>
 #include <cstddef>
 #include <deque>
 #include <map>
@@ -27,7 +28,8 @@ struct Block {
   BlockPool* pool;
   size_t requested_size = 0;  // what the user asked for, before rounding
   bool allocated = false;
-  int event_count = 0;  // events that must pass before the block is free
+  bool shelved = false;  // free, but kept apart from its neighbours (see Shelves)
+  int event_count = 0;   // events that must pass before the block is free
   Block* prev = nullptr;
   Block* next = nullptr;
   std::unordered_set<MUSAStream> stream_uses;  // other streams it was recorded on
@@ -55,6 +57,53 @@ struct BlockPool {
   const bool is_small;
 };
 
+/// Small blocks that were freed a moment ago, by size. The next request of that size on that stream
+/// takes one back as it is, without the search, the split and the merge that a block of the pool
+/// costs: what an eager program does all the time.
+class Shelves {
+ public:
+  static constexpr size_t kUnit = 512;
+  static constexpr size_t kLargest = 16 * 1024;
+
+  /// False where the block has to go to the pool.
+  bool put(Block* block) {
+    if (block->size > kLargest) return false;
+    Shelf& shelf = shelves_[block->size / kUnit - 1];
+    if (shelf.count == kDepth) return false;
+    shelf.blocks[shelf.count++] = block;
+    block->shelved = true;
+    return true;
+  }
+  /// A block of exactly that size, or null.
+  Block* take(size_t size, StreamId stream) {
+    if (size > kLargest || size < kUnit || size % kUnit != 0) return nullptr;
+    Shelf& shelf = shelves_[size / kUnit - 1];
+    if (shelf.count == 0 || shelf.blocks[shelf.count - 1]->stream != stream) return nullptr;
+    Block* block = shelf.blocks[--shelf.count];
+    block->shelved = false;
+    return block;
+  }
+  /// Takes everything away and hands it to `f`.
+  template <typename F>
+  void clear(F f) {
+    for (Shelf& shelf : shelves_) {
+      while (shelf.count > 0) {
+        Block* block = shelf.blocks[--shelf.count];
+        block->shelved = false;
+        f(block);
+      }
+    }
+  }
+
+ private:
+  static constexpr size_t kDepth = 16;
+  struct Shelf {
+    size_t count = 0;
+    std::array<Block*, kDepth> blocks;
+  };
+  std::array<Shelf, kLargest / kUnit> shelves_;
+};
+
 /// Cached memory of one device. Thread-safe.
 ///
 /// Sizes are rounded up to 512 bytes. Requests up to 1 MiB are cut from 2 MiB segments, requests up
@@ -71,7 +120,7 @@ class MUSADeviceAllocator {
   void record_stream(Block* block, MUSAStream stream);
   void empty_cache();
 
-  CachingDeviceAllocator::DeviceStats stats() const;
+  CachingDeviceAllocator::DeviceStats stats();
   void reset_peak_stats();
   void reset_accumulated_stats();
   /// (free, total) bytes as the driver sees them.
@@ -79,15 +128,14 @@ class MUSADeviceAllocator {
 
  private:
   using Stats = CachingDeviceAllocator::DeviceStats;
-  using StatTypes = CachingDeviceAllocator::StatTypes;
 
   BlockPool& pool_for(size_t rounded) { return rounded <= kSmallRequest ? small_ : large_; }
-  static StatTypes stat_types(const BlockPool& pool);
-
   Block* take_cached(BlockPool& pool, size_t rounded, StreamId stream);
   Block* new_segment(BlockPool& pool, size_t rounded, StreamId stream);
   Block* split(Block* block, size_t rounded);
-  void release_to_pool(Block* block);
+  void release(Block* block);
+  void merge_into_pool(Block* block);
+  void clear_shelves();
   void merge(Block* into, Block* neighbour);
   void insert_events(Block* block);
   void process_events();
@@ -102,6 +150,7 @@ class MUSADeviceAllocator {
   mutable std::recursive_mutex mutex_;
   BlockPool small_{true};
   BlockPool large_{false};
+  Shelves shelves_;
   std::map<StreamId, std::deque<std::pair<MUSAEvent, Block*>>> events_;
   Stats stats_;
 };

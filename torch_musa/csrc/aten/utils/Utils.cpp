@@ -1,9 +1,9 @@
 #include "torch_musa/csrc/aten/utils/Utils.h"
 
 #include <atomic>
-#include <map>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "torch_musa/csrc/core/MUSACachingAllocator.h"
 #include "torch_musa/csrc/core/MUSAFunctions.h"
@@ -93,7 +93,7 @@ muTensor CreateMUTensor(const Tensor& tensor) {
 muHandle& GetMudnnHandle() {
   // A handle carries a stream, so threads cannot share one; a device has its own kernels, so
   // neither can devices.
-  thread_local std::map<c10::DeviceIndex, std::unique_ptr<muHandle>> handles;
+  thread_local std::vector<std::unique_ptr<muHandle>> handles(c10::musa::device_count());
   const c10::DeviceIndex device = c10::musa::current_device();
   auto& handle = handles[device];
   if (handle == nullptr) {
