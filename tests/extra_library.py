@@ -28,12 +28,13 @@ def generate(operators: str, sources: Path, folder: Path) -> tuple[tuple[Registr
     registrations = classify(specs, upstream, index, MUSA, diagnostics)
     check_sources(registrations, index, MUSA, diagnostics)
     assert not diagnostics.items, "\n".join(str(item) for item in diagnostics)
-    for name, text in files.render(registrations, upstream.torch_version, MUSA).items():
+    rendered = files.render(registrations, upstream.torch_version, MUSA)
+    for name, text in rendered.items():
         path = folder / "generated" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    shards = [files.shard_name(number, MUSA) for number in range(MUSA.shard_count)]
-    parts = [*sorted(sources.glob("kernels/*/*.cpp")), *(folder / "generated" / shard for shard in shards)]
+    generated = [folder / "generated" / name for name in sorted(rendered) if name.endswith(".cpp")]
+    parts = [*sorted(sources.glob("kernels/*/*.cpp")), *generated]
     unit = folder / "all.cpp"
     unit.write_text("".join(f'#include "{path}"\n' for path in parts), encoding="utf-8")
     return registrations, unit
