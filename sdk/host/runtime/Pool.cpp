@@ -176,20 +176,32 @@ musaMemPool::UnusedBlock musaMemPool::erase(UnusedBlock block) {
   return block;
 }
 
+// The mark is in the stream before anybody can take the block: two streams that took each other's
+// blocks first would wait for marks behind their own waits, for ever.
 void musaMemPool::free(void* pointer, const std::shared_ptr<musaStream>& stream) {
-  auto mark = std::make_shared<musa::host::Mark>();
+  size_t size = 0;
   {
     std::lock_guard lock(mutex);
     const auto found = used.find(pointer);
     musa::host::require(found != used.end());
-    unused.emplace(found->second, Unused{pointer, stream, mark});
-    freed.insert(pointer);
-    used_memory.current -= found->second;
+    size = found->second;
     used.erase(found);
-    has_unused = true;
+    freed.insert(pointer);
   }
-  musa::host::submit(*stream,
-                     {[mark] { mark->reach(); }, musa::host::Task::Kind::MARK, "free of memory"});
+  auto mark = std::make_shared<musa::host::Mark>();
+  try {
+    musa::host::submit(*stream,
+                       {[mark] { mark->reach(); }, musa::host::Task::Kind::MARK, "free of memory"});
+  } catch (...) {
+    std::lock_guard lock(mutex);
+    freed.erase(pointer);
+    used.emplace(pointer, size);
+    throw;
+  }
+  std::lock_guard lock(mutex);
+  unused.emplace(size, Unused{pointer, stream, std::move(mark)});
+  used_memory.current -= size;
+  has_unused = true;
 }
 
 void musaMemPool::trim(uint64_t keep) {
