@@ -3,7 +3,8 @@
     python sdk/limits_table.py > docs/limits.md
 
 A row's test of the toolkit is the case `limit_<row>` of tests/sdk/mudnn_limits_test.cpp; the test of op code is
-`test_<row>` of tests/ops/test_limits.py. tests/sdk/test_limits.py checks that both exist and that the page is current.
+`test_<row>` of tests/ops/test_limits.py. tests/sdk/test_limits_table.py checks that both exist and that the page is
+current.
 """
 
 from __future__ import annotations

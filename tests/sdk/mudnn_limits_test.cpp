@@ -1,5 +1,6 @@
-// One case per row of sdk/host/mudnn/limits.def, named after it (test_limits.py checks that none is
-// missing), and what holds for every call: memory, streams, descriptors, the caller's modes.
+// One case per row of sdk/host/mudnn/limits.def, named after it (test_limits_table.py checks that
+// none is missing), and what holds for every call: memory, streams, descriptors, the caller's
+// modes.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>
