@@ -32,11 +32,12 @@ demo: build ## everything, ending in a network trained on device musa
 	$(BIN)/opgen coverage
 	$(BIN)/python examples/train_digits.py
 
-test: build ## every test
+test: $(STAMP) ## every test
+	$(BIN)/opgen build --jobs $(JOBS) --with-tests
 	$(BIN)/python -m pytest -n $(JOBS) tests
 
 sanitize: $(STAMP) ## the toolkit's C++ tests under AddressSanitizer, UndefinedBehaviorSanitizer and ThreadSanitizer
-	@set -e; for kind in $(SANITIZERS); do echo "== $$kind"; \
+	@mkdir -p build; set -e; for kind in $(SANITIZERS); do echo "== $$kind"; \
 	  $(BIN)/cmake -G Ninja -S . -B build/sanitize-$$kind -DOPGEN_SANITIZE=$$kind \
 	    -DPython3_EXECUTABLE=$(CURDIR)/$(BIN)/python -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja > build/sanitize-$$kind.log; \
 	  $(BIN)/cmake --build build/sanitize-$$kind -j $(JOBS); \

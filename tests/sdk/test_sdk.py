@@ -56,7 +56,7 @@ def _verdicts(name: str, mode: str) -> dict[str, tuple[str, str]]:
 
 @pytest.mark.parametrize("name", sorted(SOURCES))
 def test_binary_is_built_and_lists_its_cases(name: str) -> None:
-    assert _binary(name).is_file(), f"{_binary(name)} is missing: run `opgen build`"
+    assert _binary(name).is_file(), f"{_binary(name)} is missing: run `opgen build --with-tests`"
     listed = _run(name, "--list").stdout.split()
     assert listed == _cases(name)
 
