@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
     from opgen.upstream import TorchInstall
 
 __all__ = ["command", "load_inputs"]
+
+_OPERATOR = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?")
+# No operator's name is longer; a longer word is shortened where a message repeats it.
+_LONGEST = 80
 
 
 @click.command(epilog="Example: opgen explain lerp.Scalar_out")
@@ -58,11 +63,19 @@ def command(op: str, yaml_path: Path | None, torch: TorchInstall | None, output:
 
 def unknown_operator(op: str, nearest: tuple[str, ...], inputs: Inputs) -> OpgenError:
     """There is no such operator; what it may have been meant to be."""
-    hint = f"did you mean {' or '.join(repr(name) for name in nearest)}?" if nearest else None
-    own = f"{inputs.backend.op_namespace}::"
+    word = op.partition("(")[0].strip()
+    name = word.rpartition("::")[2]
+    if nearest:
+        hint = f"did you mean {' or '.join(repr(near) for near in nearest)}?"
+    elif _OPERATOR.fullmatch(name) and len(name) <= _LONGEST:
+        own = f"{inputs.backend.op_namespace}::{name}"
+        hint = f"a new operator is made with `opgen new '{own}(Tensor self) -> Tensor'`"
+    else:
+        hint = "name an overload (`tril.out`), an operator of your own (`musa::rope`), or what overloads share (`add`)"
+    shown = word if len(word) <= _LONGEST else f"{word[: _LONGEST - 3]}..."
     return OpgenError(
-        f"PyTorch {inputs.upstream.torch_version} has no operator '{op}', and the operator list defines none",
-        hint=hint or f"a new operator is made with `opgen new '{own}{op.rpartition('::')[2]}(Tensor self) -> Tensor'`",
+        f"PyTorch {inputs.upstream.torch_version} has no operator '{shown}', and the operator list defines none",
+        hint=hint,
     )
 
 

@@ -159,7 +159,7 @@ def explain(op: str, inputs: Inputs) -> Explanation:
         else f"{other.location}, for PyTorch {other.torch} only"
         if other
         else None,
-        state=_state(op, dense, own, inputs),
+        state=_state(op, chosen, own, inputs),
         choices=tuple(_choice(r) for r in chosen),
         meta_class=_meta_class(dense, group),
         impl_class=_impl_class(dense, group, upstream),
@@ -199,9 +199,13 @@ def _place(location: Location) -> str:
 
 
 def _kernels(op: str, function: NativeFunction, upstream: Upstream) -> tuple[UpstreamKernel, ...]:
-    """Upstream's dispatch table, keys with the same kernel together; a delegate's is that of its out overload."""
+    """Upstream's dispatch table, keys with the same kernel together.
+
+    An overload that delegates has the structured kernels of its out overload, and what it registers besides.
+    """
     delegate = function.structured_delegate
-    rows = upstream.kernels(op) or (upstream.kernels(str(delegate)) if delegate is not None else {})
+    shared = upstream.kernels(str(delegate)) if delegate is not None else {}
+    rows = {key: metadata for key, metadata in shared.items() if metadata.structured} | upstream.kernels(op)
     homes: dict[tuple[str, bool], list[str]] = {}
     for key, metadata in rows.items():
         homes.setdefault((str(metadata.kernel), bool(metadata.structured)), []).append(key)
@@ -252,9 +256,10 @@ def _traits(op: str, function: NativeFunction, upstream: Upstream) -> Iterable[s
         yield "device_guard: false upstream"
 
 
-def _state(op: str, dense: Registration | None, own: bool, inputs: Inputs) -> str:
-    """What a call on the device does."""
+def _state(op: str, chosen: Sequence[Registration], own: bool, inputs: Inputs) -> str:
+    """What a call on the device does with dense tensors."""
     upstream = inputs.upstream
+    dense = next((r for r in chosen if r.dispatch_key == inputs.backend.dispatch_key), None)
     if dense is not None:
         if dense.form is Form.FALLBACK:
             return "runs on the CPU, on purpose and counted"
@@ -263,18 +268,19 @@ def _state(op: str, dense: Registration | None, own: bool, inputs: Inputs) -> st
         if dense.source is None and dense.family != "upstream":
             return "cannot be built: no source defines its kernel"
         return "runs on the device"
-    if own or op in inputs.specs:
+    if own or (op in inputs.specs and not chosen):
         return "listed, but nothing is registered for dense tensors"
+    listed = f"listed for {', '.join(r.dispatch_key for r in chosen)} only" if chosen else "not listed"
     if any(upstream.kernel(op, key) is not None for key in COMPOSITE_KEYS):
-        return "not listed: PyTorch's own kernel calls other operators"
+        return f"{listed}: PyTorch's own kernel calls other operators"
     delegate = upstream.functions[op].structured_delegate
     if delegate is not None and any(r.op == str(delegate) for r in inputs.registrations):
-        return f"not listed: PyTorch allocates the result and calls {delegate}"
+        return f"{listed}: PyTorch allocates the result and calls {delegate}"
     function = upstream.functions[op]
     tensorless = not any(a.type.is_tensor_like() for a in function.func.arguments.flat_all)
     if function.is_view_op or tensorless or function.func.arguments.has_generator_arg():
-        return "not listed: raises, as it cannot run on the CPU instead"
-    return "not listed: runs on the CPU, with a warning"
+        return f"{listed}: raises, as it cannot run on the CPU instead"
+    return f"{listed}: runs on the CPU, with a warning"
 
 
 def _choice(r: Registration) -> Choice:

@@ -504,6 +504,8 @@ def test_errors_of_the_entry_are_shown(project: Path) -> None:
         ("aten::tril.outt", "'tril.out'"),
         ("lerp.Scaler_out", "'lerp.Scalar_out'"),
         ("rope", "'musa::rope'"),
+        ("TRIL.out", "did you mean 'tril.out'"),
+        ("ADD.tensor", "'add.Tensor'"),
         ("no_such_operator_anywhere", "opgen new 'musa::no_such_operator_anywhere(Tensor self) -> Tensor'"),
     ],
 )
@@ -514,6 +516,53 @@ def test_misspelt_names(project: Path, word: str, hint: str, capsys: pytest.Capt
         main(["explain", word])
     assert stop.value.code == 1
     assert hint in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("word", ["", " ", "::", "aten::", ".out", "é😀", "(Tensor self) -> Tensor", "x" * 500])
+def test_what_can_be_no_operator_s_name_gets_no_suggestion(
+    project: Path, word: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from opgen.cli import main
+
+    with pytest.raises(SystemExit) as stop:
+        main(["explain", word])
+    assert stop.value.code == 1
+    said = capsys.readouterr().err
+    assert "has no operator" in said and "name an overload" in said
+    assert "opgen new" not in said and "did you mean" not in said
+    assert all(len(line) < 200 for line in said.splitlines())
+
+
+@pytest.mark.parametrize("word", ["tril(Tensor self, int diagonal=0) -> Tensor", "aten::tril (Tensor self) -> Tensor"])
+def test_a_schema_is_looked_up_by_its_name(word: str) -> None:
+    assert find_operator(word, ["tril", "tril.out"]).op == "tril"
+
+
+def test_a_composite_operator_that_is_listed_for_another_key_says_what_dense_tensors_get(project: Path) -> None:
+    (project / "yaml" / "musa_functions.yaml").write_text(
+        "".join(
+            f"- func: {op}\n  dispatch:\n    NestedTensorPrivateUse1: K{n}\n"
+            for n, op in enumerate(["matmul", "sparse_dim", "zeros.out"])
+        )
+    )
+    for op in ("matmul", "sparse_dim", "zeros.out"):
+        state = json.loads(run(op, "--format", "json").stdout)["state"]
+        assert state == "listed for NestedTensorPrivateUse1 only: PyTorch's own kernel calls other operators"
+
+
+def test_an_overload_that_delegates_has_the_kernels_of_its_out_overload() -> None:
+    from opgen.explain.facts import _kernels
+
+    for op, kernel, own in [
+        ("mean.dim", "mean_out", "mean_quantized_cpu"),
+        ("add.Tensor", "ufunc_add_CPU", "add_sparse"),
+        ("tril", "tril_cpu", "tril_cpu"),
+    ]:
+        found = {k.kernel: k.keys for k in _kernels(op, upstream().functions[op], upstream())}
+        assert "CPU" in found[kernel] and own in found
+    assert "mkldnn_add_out" not in {
+        k.kernel for k in _kernels("add.Tensor", upstream().functions["add.Tensor"], upstream())
+    }
 
 
 @pytest.mark.parametrize(
