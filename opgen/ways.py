@@ -18,14 +18,24 @@ from opgen.structured import in_the_wheel, upstream_impl
 from opgen.stub_signatures import StubSignature, find_stub_signature
 from opgen.stubs import legacy_stubs, reused_stubs
 from opgen.unstructured import no_fallback
-from opgen.upstream import COMPOSITE_KEYS, IN_LIBTORCH_CPU
+from opgen.upstream import COMPOSITE_KEYS
 
 if TYPE_CHECKING:
     from torchgen.model import NativeFunction, NativeFunctionsGroup
 
     from opgen.upstream import Upstream
 
-__all__ = ["Stub", "Way", "WayKind", "group_members", "needed_stubs", "reusable", "ways"]
+__all__ = [
+    "Stub",
+    "Way",
+    "WayKind",
+    "composite_key",
+    "fallback_entries",
+    "group_members",
+    "needed_stubs",
+    "reusable",
+    "ways",
+]
 
 
 class WayKind(str, Enum):
@@ -79,14 +89,14 @@ def ways(op: str, upstream: Upstream, backend: Backend, include: Path) -> tuple[
         return (
             _own(members, "a function of our own", backend, structured=False),
             _reused(op, members, upstream, backend, include),
-            _fallback(members, function, backend),
+            _fallback(members, function, upstream, backend),
         )
     return (
         _legacy(group, upstream, include),
         _legacy_meta(group, upstream, backend),
         _customized(group, backend),
         _own(group_members(op, upstream), "a function of our own for every overload of the group", backend, True),
-        _fallback(group_members(op, upstream), function, backend),
+        _fallback(group_members(op, upstream), function, upstream, backend),
     )
 
 
@@ -121,14 +131,25 @@ def needed_stubs(op: str, upstream: Upstream, include: Path) -> tuple[Stub, ...]
 
 def reusable(function: NativeFunction, upstream: Upstream) -> tuple[str, ...]:
     """Kernels of upstream's that the wheel contains, by how likely they serve another device: a function that CPU and
-    CUDA share first."""
+    CUDA share first. A composite kernel is none: it serves the device without an entry."""
     rows = upstream.kernels(str(function.func.name))
     homes: dict[str, set[str]] = {}
     for key, metadata in rows.items():
         if not metadata.structured:
             homes.setdefault(str(metadata.kernel), set()).add(key)
-    dense = {name: keys for name, keys in homes.items() if keys & {"CPU", *COMPOSITE_KEYS} and keys & IN_LIBTORCH_CPU}
+    dense = {name: keys for name, keys in homes.items() if "CPU" in keys and not keys & {*COMPOSITE_KEYS}}
     return tuple(sorted(dense, key=lambda name: ("CUDA" not in dense[name], name)))
+
+
+def composite_key(op: str, upstream: Upstream) -> str | None:
+    """The key under which upstream has a kernel of `op` for every device; None where it has none."""
+    return next((key for key in COMPOSITE_KEYS if upstream.kernel(op, key) is not None), None)
+
+
+def fallback_entries(members: Sequence[NativeFunction], op: str, upstream: Upstream) -> tuple[str, ...]:
+    """The overloads whose entries say that they go through the CPU: a structured group follows its out overload."""
+    group = upstream.structured_group(op)
+    return (str(group.out.func.name),) if group is not None else tuple(str(f.func.name) for f in members)
 
 
 def _written_upstream(function: NativeFunction, upstream: Upstream) -> bool:
@@ -211,6 +232,13 @@ def _own(members: Sequence[NativeFunction], why: str, backend: Backend, structur
 def _reused(op: str, members: Sequence[NativeFunction], upstream: Upstream, backend: Backend, include: Path) -> Way:
     found = {str(function.func.name): reusable(function, upstream) for function in members}
     kernels = found[op]
+    composite = composite_key(op, upstream)
+    if not kernels and composite is not None:
+        row = upstream.kernel(op, composite)
+        assert row is not None
+        lost = "; registered for one, it would lose its gradient" if composite == "CompositeImplicitAutograd" else ""
+        why = f"{row.kernel} is upstream's and serves every device already ({composite}){lost}"
+        return Way(WayKind.REUSED, False, why)
     if not kernels:
         return Way(WayKind.REUSED, False, "upstream has no function for it that every wheel contains")
     shared = upstream.kernels(op).get("CUDA")
@@ -227,11 +255,12 @@ def _reused(op: str, members: Sequence[NativeFunction], upstream: Upstream, back
     return Way(WayKind.REUSED, True, why, write, entry)
 
 
-def _fallback(members: Sequence[NativeFunction], function: NativeFunction, backend: Backend) -> Way:
+def _fallback(members: Sequence[NativeFunction], function: NativeFunction, upstream: Upstream, backend: Backend) -> Way:
     cannot = next(filter(None, map(no_fallback, (function, *members))), None)
     if cannot is not None:
         return Way(WayKind.FALLBACK, False, f"it {cannot}")
-    entry = {str(f.func.name): _dispatch(backend, backend.fallback_kernel) for f in members}
+    named = fallback_entries(members, str(function.func.name), upstream)
+    entry = {name: _dispatch(backend, backend.fallback_kernel) for name in named}
     return Way(WayKind.FALLBACK, True, "the CPU computes it, on purpose and counted; no source is needed", (), entry)
 
 

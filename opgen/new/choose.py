@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from opgen.coverage.matrix import vendor_only
 from opgen.cpp import KEYWORDS
-from opgen.diagnostics import OpgenError
+from opgen.diagnostics import Location, OpgenError
 from opgen.explain.command import unknown_operator
 from opgen.explain.find import find_operator
 from opgen.naming import file_stem, function_name, impl_name
 from opgen.structured import upstream_impl
 from opgen.stubs import reused_stubs
 from opgen.upstream import COMPOSITE_KEYS
-from opgen.ways import Stub, Way, WayKind, group_members, needed_stubs, reusable, ways
+from opgen.ways import (
+    Stub,
+    Way,
+    WayKind,
+    composite_key,
+    fallback_entries,
+    group_members,
+    needed_stubs,
+    reusable,
+    ways,
+)
 
 if TYPE_CHECKING:
     from torchgen.model import NativeFunction, NativeFunctionsGroup
@@ -23,7 +34,7 @@ if TYPE_CHECKING:
     from opgen.explain.facts import Inputs
     from opgen.kernels import Family
 
-__all__ = ["Choice", "Request", "check_name", "choose"]
+__all__ = ["Choice", "Request", "check_name", "check_unused", "choose"]
 
 
 @dataclass(frozen=True)
@@ -73,16 +84,14 @@ class Choice:
 def choose(request: Request, inputs: Inputs) -> Choice:
     """Decide. Raises OpgenError where the operator has, or can have, no kernel of the kind asked for."""
     op = _operator(request.op, inputs)
-    _refuse_listed(op, inputs)
+    _refuse_listed(op, request, inputs)
     if op in vendor_only():
         entry = vendor_only()[op]
         raise OpgenError(f"'{op}' belongs to one vendor's library, {entry.library}: {entry.reason}")
-    composite = next((key for key in COMPOSITE_KEYS if inputs.upstream.kernel(op, key) is not None), None)
+    composite = composite_key(op, inputs.upstream)
     if composite is not None and request.kind is None and not inputs.upstream.is_generated(op):
-        raise OpgenError(
-            f"'{op}' is composite ({composite}): PyTorch's kernel serves every device by calling other operators",
-            hint="nothing is to be added; for a kernel of your own all the same, say `--kind unstructured`",
-        )
+        raise _served(op, composite, "for a kernel of your own all the same, say `--kind unstructured`")
+    _refuse_other_layouts(op, inputs)
     possible = {way.kind: way for way in ways(op, inputs.upstream, inputs.backend, inputs.include)}
     follower = _follows(op, possible, request, inputs)
     if follower is not None:
@@ -126,7 +135,7 @@ def _operator(word: str, inputs: Inputs) -> str:
     )
 
 
-def _refuse_listed(op: str, inputs: Inputs) -> None:
+def _refuse_listed(op: str, request: Request, inputs: Inputs) -> None:
     spec = inputs.specs.get(op) or inputs.inactive.get(op)
     if spec is None:
         return
@@ -137,7 +146,12 @@ def _refuse_listed(op: str, inputs: Inputs) -> None:
             "widen that entry's `torch:`",
         )
     key = inputs.backend.dispatch_key
-    if spec.dispatch and key not in spec.dispatch:
+    # A structured overload may be listed for another key and get this one from its out overload.
+    registered = any(r.op == op and r.dispatch_key == key for r in inputs.registrations)
+    if spec.dispatch and key not in spec.dispatch and not registered:
+        composite = composite_key(op, inputs.upstream) if op in inputs.upstream.functions else None
+        if composite is not None and request.kind is None and not inputs.upstream.is_generated(op):
+            raise _served(op, composite, f"its entry for {', '.join(spec.dispatch)} stays as it is", spec.location)
         raise OpgenError(
             f"'{op}' is listed for {', '.join(spec.dispatch)}", spec.location, f"add {key} to that entry's `dispatch:`"
         )
@@ -146,6 +160,32 @@ def _refuse_listed(op: str, inputs: Inputs) -> None:
         spec.location,
         f"edit that entry to change its kind; `opgen explain {op}` shows which are possible",
     )
+
+
+def _served(op: str, composite: str, otherwise: str, location: Location | None = None) -> OpgenError:
+    """The refusal of what needs no kernel."""
+    return OpgenError(
+        f"'{op}' is composite ({composite}): PyTorch's kernel serves every device by calling other operators",
+        location,
+        f"nothing is to be added; {otherwise}",
+    )
+
+
+def _refuse_other_layouts(op: str, inputs: Inputs) -> None:
+    """Refuse operators whose every kernel is for tensors that are not dense: the device's key would never be asked."""
+    if inputs.upstream.structured_group(op) is not None:
+        return
+    keys = list(inputs.upstream.kernels(op))
+    layouts = dict.fromkeys(next((word for start, word in _LAYOUTS if key.startswith(start)), "") for key in keys)
+    if keys and "" not in layouts:
+        raise OpgenError(
+            f"'{op}' has no dense kernel: its kernels are for {' and '.join(layouts)} tensors only ({', '.join(keys)})",
+            hint=f"nothing is to be added for {inputs.backend.dispatch_key}",
+        )
+
+
+_LAYOUTS = (("Sparse", "sparse"), ("Mkldnn", "MKL-DNN"), ("NestedTensor", "nested"), ("Quantized", "quantized"))
+"""How the dispatch keys of tensors that are not dense begin, and the word for them."""
 
 
 def _follows(op: str, possible: dict[WayKind, Way], request: Request, inputs: Inputs) -> Choice | None:
@@ -256,7 +296,7 @@ def _kernels(choice: Choice, request: Request, inputs: Inputs) -> dict[str, str]
         return {}
     names = {str(f.func.name): f for f in choice.members}
     if choice.kind is WayKind.FALLBACK:
-        return dict.fromkeys(names, backend.fallback_kernel)
+        return dict.fromkeys(fallback_entries(choice.members, choice.op, inputs.upstream), backend.fallback_kernel)
     if choice.kind is WayKind.REUSED:
         return _reused_kernels(choice, names, inputs)
     if choice.group is not None:
@@ -287,6 +327,16 @@ def check_name(op: str, kernel: str, inputs: Inputs) -> None:
     """Raises OpgenError where no function of ours can be called so."""
     if not kernel.isidentifier() or not kernel.isascii() or kernel in KEYWORDS:
         raise OpgenError(f"'{kernel}' is not a name for a C++ function", hint="choose one with --name")
+    if "__" in kernel or re.match("_[A-Z]", kernel):
+        raise OpgenError(
+            f"'{kernel}' is reserved: C++ keeps names that contain `__` or begin with `_` and a capital for itself",
+            hint="choose another with --name",
+        )
+    if kernel in _NAMESPACES:
+        raise OpgenError(
+            f"'{kernel}' is the name of a namespace, which a function of that name would hide",
+            hint="choose another with --name",
+        )
     if kernel == inputs.backend.fallback_kernel:
         raise OpgenError(f"'{kernel}' is reserved", hint="say `--kind cpu_fallback`, or choose another --name")
     taken = [
@@ -307,6 +357,22 @@ def check_name(op: str, kernel: str, inputs: Inputs) -> None:
             f"'{kernel}' is upstream's own kernel of '{op}': naming it means reusing it",
             hint="say `--kind reused`, or choose another --name",
         )
+
+
+def check_unused(kernels: Iterable[str], skeleton: str) -> None:
+    """Raises OpgenError where a kernel is called like something that its own source means otherwise: an argument, a
+    type, a local variable. `skeleton` is the source with other names for the kernels."""
+    code = re.sub(r'//[^\n]*|^\s*#[^\n]*|"[^"\n]*"', "", skeleton, flags=re.MULTILINE)
+    used = set(re.findall(r"(?<![\w.:>])[A-Za-z_]\w*", code))
+    for kernel in kernels:
+        if kernel in used:
+            raise OpgenError(
+                f"'{kernel}' means something else in the kernel's source: an argument, a type or a variable",
+                hint="choose another with --name",
+            )
+
+
+_NAMESPACES = frozenset({"at", "c10", "cuda", "musa", "native", "std", "torch"})
 
 
 def _notes(op: str, kind: WayKind, composite: str | None, request: Request, inputs: Inputs) -> Sequence[str]:

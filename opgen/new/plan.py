@@ -17,21 +17,25 @@ import jinja2
 
 from opgen.checks import check_sources
 from opgen.classify import classify
-from opgen.diagnostics import Diagnostics, OpgenError
+from opgen.diagnostics import Diagnostic, Diagnostics, OpgenError
 from opgen.explain.facts import Inputs, tests_of
 from opgen.kernel_source import parse_source
 from opgen.kernels import Definition, KernelIndex, index_definitions
 from opgen.naming import camel_case, file_stem
-from opgen.new.choose import Choice, Request, check_name, choose
+from opgen.new.choose import Choice, Request, check_name, check_unused, choose
 from opgen.new.place import Entry, Spot, find_spot, insert
 from opgen.new.skeleton import own_operator, render, suffix_of
+from opgen.redundant import warn_redundant
 from opgen.spec import parse_specs
 from opgen.ways import WayKind
 
 if TYPE_CHECKING:
+    from torchgen.model import NativeFunction
+
     from opgen.backend import Backend
     from opgen.kernels import Family
     from opgen.registration import Registration
+    from opgen.spec import OpSpec
 
 __all__ = ["Files", "Plan", "make_plan"]
 
@@ -78,6 +82,8 @@ def make_plan(request: Request, inputs: Inputs, files: Files) -> Plan:
     source = _source_path(choice, request, files, inputs.backend) if choice.needs_source else None
     if source is not None:
         created[source] = render(choice, source, inputs.backend)
+        probes = {op: f"OpgenProbe{i}" for i, op in enumerate(choice.kernels)}
+        check_unused(choice.kernels.values(), render(replace(choice, kernels=probes), source, inputs.backend))
     overload = str(choice.members[0].func.name.overload_name)
     test, text = _test(choice, overload, entries, files)
     created[test] = text
@@ -111,15 +117,10 @@ def _own_plan(request: Request, inputs: Inputs, files: Files) -> Plan:
     kernels = {backend.dispatch_key: stem, "Meta": f"{stem}Meta"}
     for kernel in kernels.values():
         check_name(name, kernel, inputs)
-    schema = " ".join(request.op.split())
-    entry = Entry(schema, {"dispatch": kernels})
-    probe = Diagnostics()
-    specs = parse_specs(insert(b"", files.operator_list, [entry], Spot(None, "")), "the schema", probe, backend)
-    found = classify(specs, inputs.upstream, KernelIndex(), backend, probe)
-    for fault in probe.errors:
-        raise OpgenError(f"{fault.message}", hint=fault.hint)
-    function = found[0].function
+    entry, function = _own_entry(" ".join(request.op.split()), kernels, inputs, files)
     source = f"kernels/{family}/{request.name or file_stem(match[2])}{'.cu' if family == 'ported' else '.cpp'}"
+    probes = {key: f"OpgenProbe{key}" for key in kernels}
+    check_unused(kernels.values(), own_operator(function, probes, name, family, source, backend))
     test = _test_path(match[2], match[3] or "", files)
     created = {
         source: own_operator(function, kernels, name, family, source, backend),
@@ -132,6 +133,23 @@ def _own_plan(request: Request, inputs: Inputs, files: Files) -> Plan:
     reason = "a schema of our own: a kernel for the device, and a meta function for shapes without data"
     notes = ["for gradients add AutogradPrivateUse1; musa::swiglu shows how"]
     return _assembled(inputs, files, [entry], created, family, reason, notes, source)[0]
+
+
+def _own_entry(schema: str, kernels: Mapping[str, str], inputs: Inputs, files: Files) -> tuple[Entry, NativeFunction]:
+    """The entry of a schema, and what torchgen makes of it. What is random gets the tag that says so."""
+    faults = []
+    random: dict[str, str] = {"tags": "nondeterministic_seeded"}
+    # Whether it is random is torchgen's judgement: the tag is tried where the entry is wrong without it.
+    for tags in ({}, random):
+        entry = Entry(schema, {**tags, "dispatch": kernels})
+        probe = Diagnostics()
+        content = insert(b"", files.operator_list, [entry], Spot(None, ""))
+        specs = parse_specs(content, "the schema", probe, inputs.backend)
+        found = classify(specs, inputs.upstream, KernelIndex(), inputs.backend, probe)
+        if not probe.errors:
+            return entry, found[0].function
+        faults.append(probe.errors[0])
+    raise OpgenError(faults[0].message, hint=faults[0].hint)
 
 
 def _assembled(
@@ -203,11 +221,34 @@ def _check(
     for item in diagnostics.errors:
         if item.message not in known:
             raise OpgenError(f"this would not be right: {item.message}; nothing was written", hint=item.hint)
+    warning = _new_warning(specs, registrations, kernels, added, inputs)
+    if warning is not None and warning.message not in known:
+        raise OpgenError(
+            f"this would be of no use: {warning.message}; nothing was written", hint="choose another kind with --kind"
+        )
     names = [spec.func for spec in specs]
     if sorted(names) != sorted([spec.func for spec in inputs.all_specs] + list(added)):
         raise OpgenError("the entries cannot be added to this list; nothing was written", hint=_DOCUMENTED)
     lines = {spec.func: spec.location.line for spec in specs}
     return registrations, lines[added[0]]
+
+
+def _new_warning(
+    specs: Sequence[OpSpec],
+    registrations: Sequence[Registration],
+    kernels: KernelIndex,
+    added: tuple[str, ...],
+    inputs: Inputs,
+) -> Diagnostic | None:
+    """What `opgen check` would say of the new entries' effect; that a kernel is not written yet is none of it."""
+    groups = (inputs.upstream.structured_group(op) for op in added)
+    around = {str(f.func.name) for group in groups if group is not None for f in group.functions()} | {*added}
+    near = [spec for spec in specs if spec.func in around]
+    places = {place for spec in near if spec.func in added for place in (spec.location, *spec.key_locations.values())}
+    found = Diagnostics()
+    registered = [r for r in registrations if r.op in around]
+    warn_redundant(near, registered, inputs.upstream, kernels, inputs.backend, None, found)
+    return next((item for item in found if item.location in places), None)
 
 
 def _check_kind(registrations: tuple[Registration, ...], choice: Choice, inputs: Inputs) -> None:

@@ -432,6 +432,17 @@ def test_through_the_cpu_on_purpose_needs_no_source(project: Path) -> None:
     assert "fallback=True" in found["tests/ops/test_op_bincount.py"]
 
 
+def test_a_structured_group_goes_through_the_cpu_by_its_out_overload(project: Path) -> None:
+    found = created(project, "hash_tensor", "--kind", "cpu_fallback")
+    assert found["yaml"] == "- func: hash_tensor\n- func: hash_tensor.out\n  dispatch:\n    PrivateUse1: cpu_fallback"
+
+
+def test_a_random_operator_of_our_own_gets_the_tag_that_says_so(project: Path) -> None:
+    found = created(project, "musa::noise(Tensor q, Generator? generator=None) -> Tensor")
+    assert "  tags: nondeterministic_seeded\n  dispatch:" in found["yaml"]
+    assert "tags:" not in created(project, "musa::calm(Tensor q) -> Tensor")["yaml"]
+
+
 def test_a_round_trip_of_one_s_own_through_the_cpu_is_complete(project: Path) -> None:
     found = created(project, "lu_unpack", "--kind", "legacy_meta", "--family", "cpu_fallback")
     source = found["kernels/cpu_fallback/LuUnpack.cpp"]
@@ -532,6 +543,19 @@ def test_a_dry_run_shows_a_patch_and_writes_nothing(project: Path) -> None:
         (["im2col", "--name", "class"], "is not a name for a C++ function"),
         (["im2col", "--name", "Im2colñ"], "is not a name for a C++ function"),
         (["im2col", "--name", "cpu_fallback"], "is reserved"),
+        (["im2col", "--name", "_Im2col"], "'_Im2col' is reserved: C++ keeps"),
+        (["im2col", "--name", "Im2__col"], "'Im2__col' is reserved: C++ keeps"),
+        (["im2col", "--name", "at"], "'at' is the name of a namespace"),
+        (["im2col", "--name", "std"], "'std' is the name of a namespace"),
+        (["im2col", "--name", "self"], "'self' means something else"),
+        (["im2col", "--name", "Tensor"], "'Tensor' means something else"),
+        (["im2col", "--name", "IntArrayRef"], "'IntArrayRef' means something else"),
+        (["triu", "--kind", "legacy_meta", "--name", "diagonal"], "'diagonal' means something else"),
+        (["musa::x(Tensor a) -> Tensor", "--name", "a"], "'a' means something else"),
+        (["hspmm"], "its kernels are for sparse tensors only (SparseCPU, SparseCUDA)"),
+        (["mkldnn_linear"], "its kernels are for MKL-DNN tensors only (MkldnnCPU)"),
+        (["zeros", "--kind", "reused"], "zeros_symint is upstream's and serves every device already"),
+        (["coalesce", "--kind", "reused"], "registered for one, it would lose its gradient"),
         (["im2col", "--name", "Kernels"], "kernels/mudnn/Kernels.cpp exists already"),
         (["hash_tensor", "--name", "X"], "names no kernel of ours"),
         (["sub_.Tensor", "--kind", "unstructured"], "its kernel is decided by 'sub.out'"),
@@ -549,6 +573,34 @@ def test_refusals_say_why_and_change_nothing(
     project: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
     assert message in refused(project, capsys, *arguments)
+
+
+@pytest.mark.parametrize(
+    "op, key, message",
+    [
+        ("matmul", "NestedTensorPrivateUse1", "nothing is to be added; its entry for NestedTensorPrivateUse1 stays"),
+        ("_to_copy", "NestedTensorPrivateUse1", "is composite (CompositeExplicitAutograd)"),
+        ("sub.Tensor", "SparsePrivateUse1", "'sub.Tensor' is listed already"),
+    ],
+)
+def test_an_entry_for_another_key_is_not_to_be_extended_where_the_device_is_served(
+    project: Path, capsys: pytest.CaptureFixture[str], op: str, key: str, message: str
+) -> None:
+    path = project / "yaml" / "musa_functions.yaml"
+    entry = f"- func: {op}\n  dispatch:\n    {key}: Other\n"
+    path.write_text(LIST.replace("- func: sub.Tensor\n", "") + entry)
+    said = refused(project, capsys, op)
+    assert message in said and "to that entry's `dispatch:`" not in said
+
+
+def test_what_check_would_warn_about_is_not_written(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "opgen.new.choose.fallback_entries", lambda members, op, upstream: [str(f.func.name) for f in members]
+    )
+    said = refused(project, capsys, "hash_tensor", "--kind", "cpu_fallback")
+    assert "this would be of no use: 'PrivateUse1: cpu_fallback' on 'hash_tensor' changes nothing" in said
 
 
 def test_a_list_that_is_wrong_elsewhere_is_no_obstacle_one_that_is_no_yaml_is(
