@@ -25,7 +25,7 @@ _KINDS = ("legacy", "legacy_meta", "customized", "unstructured", "reused", "cpu_
 _FAMILIES = ("mudnn", "ported", "cpu_fallback")
 
 
-@click.command(epilog="Example: opgen new im2col --family ported --dry-run")
+@click.command(epilog="Example: opgen new fractional_max_pool2d --family ported --dry-run")
 @click.argument("op", type=UNLISTED_OPERATOR)
 @yaml_option
 @click.option("--kind", type=click.Choice(_KINDS), help="How much of PyTorch's code to reuse; default: what fits best.")
@@ -37,8 +37,8 @@ def command(
 ) -> None:
     """Add an operator: the entries of its whole group, the skeleton of its kernel, a test.
 
-    OP is an overload (`im2col`, `aten::im2col.out`), or the schema of an operator of your own:
-    `'musa::rope(Tensor q, Tensor k) -> Tensor'`. The entries go next to their relatives in the operator list, every
+    OP is an overload (`fractional_max_pool2d`, `aten::fractional_max_pool2d.output`), or the schema of an operator of
+    your own: `'musa::rope(Tensor q, Tensor k) -> Tensor'`. The entries go next to their relatives in the operator list, every
     other byte of which stays as it is. The skeleton compiles at once; calls of it raise NotImplementedError until its
     computation is written, and until then the operator counts as missing. Either everything is written or nothing.
 
