@@ -77,7 +77,7 @@ def _known(context: Context, spec: OpSpec) -> NativeFunction | None:
     if function is None:
         # A list of which hundreds are unknown is for something else; looking for spellings takes its time.
         patient = len(context.diagnostics.items) < _MANY
-        hint = did_you_mean(spec.name, context.upstream.names) if patient else None
+        hint = _meant(spec.name, context) if patient else None
         if spec.schema is not None and hint is None:
             hint = f"a new operator needs a namespace of its own: {context.backend.op_namespace}::{spec.name}(...)"
         context.diagnostics.error(
@@ -99,6 +99,17 @@ def _known(context: Context, spec: OpSpec) -> NativeFunction | None:
                 f"an entry may register for {', '.join(context.backend.dispatch_keys)}",
             )
     return function
+
+
+def _meant(name: str, context: Context) -> str | None:
+    """What was meant by a name that upstream has not: an overload of it, or a name that is spelt alike."""
+    base, _, overload = name.partition(".")
+    if overload == "default" and base in context.upstream.functions:
+        return f"did you mean '{base}'?"
+    overloads = sorted(other for other in context.upstream.names if other.partition(".")[0] == base)
+    if not overload and overloads:
+        return f"it has overloads; name each one: {', '.join(overloads)}"
+    return did_you_mean(name, context.upstream.names)
 
 
 def _check_schema(context: Context, spec: OpSpec, function: NativeFunction) -> None:

@@ -7,6 +7,7 @@ makes going on impossible (an unreadable file, a full disk) is an `OpgenError`.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
@@ -78,6 +79,20 @@ def from_record(record: dict[str, Any]) -> Diagnostic:
     )
 
 
+_LONGEST_WORD = 200
+
+
+def shown(text: str) -> str:
+    """One line of a message as it may be shown: what the user's file has in it neither breaks the line, nor reaches
+    the terminal as a command, nor fills the screen."""
+    escaped = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return re.sub(rf"\S{{{_LONGEST_WORD},}}", lambda word: f"{word[0][:80]}...", escaped)
+
+
+def _shown_lines(hint: str | None) -> str | None:
+    return "\n".join(map(shown, hint.splitlines())) if hint is not None else None
+
+
 class OpgenError(Exception):
     """A failure the user can act on; the CLI prints it without a traceback and exits with 1.
 
@@ -88,9 +103,9 @@ class OpgenError(Exception):
         self, message: str, location: Location | None = None, hint: str | None = None, output: str = ""
     ) -> None:
         super().__init__(message)
-        self.message = message
+        self.message = shown(message)
         self.location = location
-        self.hint = hint
+        self.hint = _shown_lines(hint)
         self.output = output
 
     def __str__(self) -> str:
@@ -110,10 +125,10 @@ class Diagnostics:
     _seen: set[Diagnostic] = field(default_factory=set, repr=False)
 
     def error(self, location: Location, message: str, hint: str | None = None) -> None:
-        self.add(Diagnostic(Severity.ERROR, location, message, hint))
+        self.add(Diagnostic(Severity.ERROR, location, shown(message), _shown_lines(hint)))
 
     def warning(self, location: Location, message: str, hint: str | None = None) -> None:
-        self.add(Diagnostic(Severity.WARNING, location, message, hint))
+        self.add(Diagnostic(Severity.WARNING, location, shown(message), _shown_lines(hint)))
 
     def add(self, item: Diagnostic) -> None:
         # The same fault is often met from two sides (an entry and its group); say it once.

@@ -243,8 +243,10 @@ class EntryReader:
         if is_none(node):
             return None
         expected = "a list such as `- diagonal -> int var`, or none"
-        if not isinstance(node, yaml.SequenceNode) or not node.value:
+        if not isinstance(node, yaml.SequenceNode):
             return self._wrong_type(key, node, expected)
+        if not node.value:
+            return self._error(node, f"'{key}' is an empty list", "name what is replaced, or write none")
         elements: list[str] = []
         for item in node.value:
             if not isinstance(item, yaml.ScalarNode):

@@ -7,6 +7,7 @@ expansion would show is not found, which also keeps every kernel greppable.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
@@ -119,7 +120,14 @@ def index_definitions(definitions: Iterable[Definition]) -> KernelIndex:
 
 
 def _sources(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.rglob("*") if path.suffix in _SUFFIXES and path.is_file())
+    def unreadable(error: OSError) -> None:
+        if isinstance(error, FileNotFoundError):  # a family without sources
+            return
+        raise OpgenError(f"cannot read the folder: {error.strerror}", Location(str(error.filename)), "make it readable")
+
+    # Path.rglob would pass over a folder that cannot be read, and every kernel in it would be missing.
+    found = (Path(where) / name for where, _, names in os.walk(folder, onerror=unreadable) for name in names)
+    return sorted(path for path in found if path.suffix in _SUFFIXES and path.is_file())
 
 
 def _read(path: Path) -> bytes:

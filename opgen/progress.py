@@ -5,8 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TextIO
 
-__all__ = ["busy"]
+__all__ = ["busy", "on_terminal"]
+
+
+def on_terminal(stream: TextIO | None) -> bool:
+    """Whether people look at the stream; Python has none at all for a descriptor that was closed (`>&-`)."""
+    return stream is not None and stream.isatty()
 
 
 @contextmanager
@@ -15,7 +21,7 @@ def busy(what: str) -> Iterator[None]:
 
     Rich is imported only then: it takes longer than most commands do.
     """
-    if not sys.stderr.isatty():
+    if not on_terminal(sys.stderr):
         yield
         return
     from rich.console import Console

@@ -7,12 +7,14 @@ from collections.abc import Sequence
 
 import click
 
+from opgen.progress import on_terminal
+
 __all__ = ["print_table"]
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset()) -> None:
     """Print ``rows`` under ``columns``; the columns whose index is in ``right`` are set flush right."""
-    if sys.stdout.isatty():
+    if on_terminal(sys.stdout):
         _print_rich(columns, rows, right)
         return
     lines = [columns, *rows]

@@ -38,9 +38,9 @@ def command(
     """Add an operator: the entries of its whole group, the skeleton of its kernel, a test.
 
     OP is an overload (`fractional_max_pool2d`, `aten::fractional_max_pool2d.output`), or the schema of an operator of
-    your own: `'musa::rope(Tensor q, Tensor k) -> Tensor'`. The entries go next to their relatives in the operator list, every
-    other byte of which stays as it is. The skeleton compiles at once; calls of it raise NotImplementedError until its
-    computation is written, and until then the operator counts as missing. Either everything is written or nothing.
+    your own: `'musa::rope(Tensor q, Tensor k) -> Tensor'`. The entries go next to their relatives in the operator list,
+    every other byte of which stays as it is. The skeleton compiles at once; calls of it raise NotImplementedError until
+    its computation is written, and until then the operator counts as missing. Either everything is written or nothing.
 
     Kinds: legacy (upstream's meta function and implementation, a kernel on a DispatchStub), legacy_meta (upstream's
     meta function), customized (nothing but the structure), unstructured (a plain function for each overload), reused

@@ -20,7 +20,7 @@ from opgen.cache import cache_dir
 from opgen.diagnostics import Location, OpgenError
 from opgen.releases import wheel
 from opgen.releases.wheel import Progress
-from opgen.upstream import TorchInstall, find_torch, install_at
+from opgen.upstream import SUPPORTED_RELEASES, TorchInstall, find_torch, install_at
 
 __all__ = ["between", "cached_releases", "find_release", "release_cache"]
 
@@ -59,6 +59,12 @@ def find_release(text: str, cache: Path, progress: Progress) -> TorchInstall:
         raise OpgenError(
             f"'{text}' is neither a folder nor a version of PyTorch",
             hint="name a version (2.14.1), a wheel, or a folder that holds torch/ and torchgen/",
+        )
+    oldest = Version(SUPPORTED_RELEASES[0])
+    if Version(text).release[:2] < oldest.release[:2]:
+        raise OpgenError(
+            f"torch {text} is older than any that opgen can read",
+            hint=f"name {oldest} or a newer one; supported are {oldest} to {SUPPORTED_RELEASES[-1]}",
         )
     return _installed(text) or _cached(text, cache) or _fetch(text, cache, progress)
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from opgen.progress import on_terminal
 from opgen.releases.wheel import Progress as Report
 
 __all__ = ["progress_shown"]
@@ -17,7 +18,7 @@ _SECONDS = 10.0
 @contextmanager
 def progress_shown() -> Iterator[Report]:
     """A function to report to; nothing is shown before it is called. A total of 0 means that it is not known."""
-    if sys.stderr.isatty():
+    if on_terminal(sys.stderr):
         yield from _bar()
         return
     last: list[tuple[str, float]] = []

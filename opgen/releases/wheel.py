@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from packaging.requirements import InvalidRequirement, Requirement
 from packaging.version import InvalidVersion, Version
 
 from opgen.diagnostics import Location, OpgenError
@@ -114,6 +115,15 @@ def _largest(folder: Path) -> int:
     return size
 
 
+def _forbids(constraint: str, version: str) -> bool:
+    """Whether `torch<=2.14.1` is why `version` is not to be had: pip tells of constraints whatever else is wrong."""
+    wanted = _version(version.removesuffix(".*"))
+    try:
+        return wanted is None or not Requirement(constraint).specifier.contains(wanted, prereleases=True)
+    except InvalidRequirement:
+        return True
+
+
 def explain(version: str, said: str) -> OpgenError:
     """What pip said, in terms of what to do about it."""
     if "No module named pip" in said:
@@ -122,7 +132,7 @@ def explain(version: str, said: str) -> OpgenError:
             hint=f"run `{sys.executable} -m ensurepip`, or name a folder with an unpacked wheel",
         )
     constraint = re.search(r"\(constraint\) (torch\S*)", said)
-    if constraint is not None:
+    if constraint is not None and _forbids(constraint[1], version):
         return OpgenError(
             f"pip is told not to go beyond {constraint[1]}, so it does not fetch torch {version}",
             hint="a constraints file says so (`pip config list`); PIP_CONSTRAINT=/dev/null lifts it for one command",

@@ -733,3 +733,38 @@ def test_the_command_survives_any_bytes(raw: bytes, tmp_path: Path, capsys, load
     assert code in (0, 1)
     assert "Traceback" not in out + err
     assert (code == 0) == ("error" not in err)
+
+
+def test_what_a_list_contains_neither_breaks_the_line_nor_reaches_the_terminal(tmp_path, capsys):
+    yaml = tmp_path / "ops.yaml"
+    yaml.write_text('- func: "tril\\nout"\n- func: "\\e[31mx"\n- func: "a\\u202Eb"\n- func: ' + "n" * 100_000 + "\n")
+    code, _, err = run(capsys, "check", "--yaml", yaml, "--kernels", tmp_path)
+    assert code == 1
+    assert all(line.isprintable() and len(line) < 300 for line in err.splitlines())
+    assert all(escaped in err for escaped in (r"tril\nout", r"\x1b[31mx", r"a\u202eb"))
+
+
+def test_the_name_of_several_overloads_is_answered_with_them(tmp_path, capsys):
+    yaml = tmp_path / "ops.yaml"
+    yaml.write_text("- func: add\n- func: tril.default\n")
+    _, _, err = run(capsys, "check", "--yaml", yaml, "--kernels", tmp_path)
+    assert "name each one: add.Scalar" in err and "did you mean 'tril'?" in err
+
+
+def test_a_folder_of_kernels_that_cannot_be_read_is_one_error(tmp_path, monkeypatch, capsys):
+    def refused(folder, onerror):
+        onerror(PermissionError(13, "Permission denied", str(folder)))
+        return iter(())
+
+    monkeypatch.setattr("opgen.kernels.os.walk", refused)
+    yaml = tmp_path / "ops.yaml"
+    yaml.write_text("- func: nonzero\n  dispatch: {PrivateUse1: Nonzero}\n")
+    code, _, err = run(capsys, "check", "--yaml", yaml, "--kernels", write_kernels(tmp_path, KERNELS))
+    assert code == 1 and err.count("error:") == 1 and "Permission denied" in err
+
+
+@pytest.mark.parametrize("verb", ["list", "coverage", "check"])
+def test_closed_standard_output_is_no_traceback(verb):
+    command = f"{sys.executable} -m opgen.cli {verb} >&-"
+    done = subprocess.run(command, shell=True, stderr=subprocess.PIPE, text=True, check=False)
+    assert "Traceback" not in done.stderr

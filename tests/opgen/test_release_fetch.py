@@ -239,3 +239,16 @@ def test_a_process_takes_one_torchgen_only(tmp_path):
     extract(make_wheel(tmp_path), other, silent)
     with pytest.raises(OpgenError, match="needs its own torchgen"):
         import_torchgen(install_at(other))
+
+
+def test_a_constraint_that_allows_the_version_is_not_the_reason():
+    said = "ERROR: the user requested (constraint) torch<=2.14.1 (from versions: 2.13.0, 2.14.1)"
+    assert "no torch 2.12.9" in explain("2.12.9", said).message
+    assert "not to go beyond torch<=2.14.1" in explain("2.15.0", said).message
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.8", "2.8.1+cpu"])
+def test_a_release_before_the_supported_ones_is_refused_before_anything_is_fetched(version, tmp_path, monkeypatch):
+    monkeypatch.setattr(wheel, "fetch", lambda *_: pytest.fail("fetched"), raising=False)
+    with pytest.raises(OpgenError, match=r"older than any"):
+        find_release(version, tmp_path / "cache", silent)
