@@ -6,14 +6,16 @@ import json
 import re
 import shutil
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from opgen.completion import OPERATOR
-from opgen.diagnostics import Diagnostics, OpgenError
+from opgen.diagnostics import Diagnostic, Diagnostics, OpgenError
 from opgen.options import format_option, torch_option, yaml_option
+from opgen.report import report
 
 if TYPE_CHECKING:
     from opgen.explain.facts import Explanation, Inputs
@@ -42,23 +44,37 @@ def command(op: str, yaml_path: Path | None, torch: TorchInstall | None, output:
     from opgen.explain.find import find_operator
     from opgen.explain.text import overload_table, render
 
+    if not inputs.all_specs and inputs.diagnostics:
+        _doubt(inputs.diagnostics, "no answer, as nothing can be read from the operator list")
     known = [*inputs.upstream.names, *(name for name in inputs.specs if name not in inputs.upstream.functions)]
     found = find_operator(op, known)
     if found.overloads:
         explained = [explain(name, inputs) for name in found.overloads]
         if output == "json":
             click.echo(json.dumps([one.as_json() for one in explained], indent=2))
-            return
-        click.echo(f"'{op}' is the name of {len(explained)} overloads; `opgen explain` tells of each:\n")
-        click.echo(overload_table([(one.op, one.state) for one in explained]))
+        else:
+            click.echo(f"'{op}' is the name of {len(explained)} overloads; `opgen explain` tells of each:\n")
+            click.echo(overload_table([(one.op, one.state) for one in explained]))
+        _doubt([fault for one in explained for fault in one.faults])
         return
     if found.op is None:
         raise unknown_operator(op, found.nearest, inputs)
     explanation: Explanation = explain(found.op, inputs)
     if output == "json":
         click.echo(json.dumps(explanation.as_json(), indent=2))
-        return
-    click.echo(render(explanation, _width()), nl=False)
+    else:
+        click.echo(render(explanation, _width()), nl=False)
+    _doubt(explanation.faults)
+
+
+def _doubt(faults: Iterable[Diagnostic], outcome: str = "the answer above may be wrong") -> None:
+    """Report what makes the answer doubtful and end with status 1; nothing where there are no faults."""
+    found = Diagnostics()
+    for fault in faults:
+        found.add(fault)
+    if found:
+        report(found, outcome)
+        raise SystemExit(1)
 
 
 def unknown_operator(op: str, nearest: tuple[str, ...], inputs: Inputs) -> OpgenError:
@@ -89,6 +105,7 @@ def load_inputs(yaml_path: Path | None, torch: TorchInstall | None = None) -> In
     diagnostics = Diagnostics()
     analysis = analyse(sources, diagnostics)
     from opgen.explain.facts import Inputs
+    from opgen.explain.trust import entries_of
 
     active = select_specs(analysis.specs, analysis.upstream.torch_version, Diagnostics())
     return Inputs(
@@ -99,6 +116,7 @@ def load_inputs(yaml_path: Path | None, torch: TorchInstall | None = None) -> In
         backend=sources.backend,
         include=sources.install.torch / "include",
         diagnostics=tuple(diagnostics),
+        entries=entries_of(sources.yaml, analysis.specs) if diagnostics.errors else (),
         all_specs=analysis.specs,
         inactive={spec.func: spec for spec in analysis.specs if spec.func not in {a.func for a in active}},
     )

@@ -7,9 +7,10 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from opgen.coverage.matrix import has_cuda_kernel, vendor_only
-from opgen.diagnostics import Diagnostic, Location
+from opgen.diagnostics import Diagnostic, Location, Severity
 from opgen.emit import compat
 from opgen.emit.declarations import impl_class, meta_class
+from opgen.explain.trust import Entry, problems_of
 from opgen.registration import Form, Kind, Registration
 from opgen.structured import upstream_impl
 from opgen.upstream import COMPOSITE_KEYS, IN_LIBTORCH_CPU
@@ -107,10 +108,12 @@ class Explanation:
     problems: tuple[str, ...]
     """What `opgen check` has to say about the group's entries."""
     next: tuple[str, ...]
+    faults: tuple[Diagnostic, ...] = ()
+    """The errors among the problems: they make the answer doubtful."""
 
     def as_json(self) -> dict[str, Any]:
         """What `opgen explain --format json` prints."""
-        return asdict(self)
+        return {key: value for key, value in asdict(self).items() if key != "faults"}
 
 
 @dataclass(frozen=True)
@@ -129,6 +132,8 @@ class Inputs:
     """Entries for other releases of PyTorch."""
     all_specs: tuple[OpSpec, ...] = ()
     """All entries in the order of the list."""
+    entries: tuple[Entry, ...] = ()
+    """Where they stand, the unreadable ones included; only where there are diagnostics."""
 
 
 def explain(op: str, inputs: Inputs) -> Explanation:
@@ -142,7 +147,9 @@ def explain(op: str, inputs: Inputs) -> Explanation:
     spec = inputs.specs.get(op)
     other = inputs.inactive.get(op)
     names = {str(member.func.name) for member in members} | {op}
-    problems = tuple(str(d) for d in inputs.diagnostics if any(f"'{name}'" in d.message for name in names))
+    listed = spec is not None or other is not None
+    faults = problems_of(names, listed, inputs.diagnostics, inputs.entries)
+    problems = tuple(map(str, faults))
     dense = next((r for r in chosen if r.dispatch_key == backend.dispatch_key), None)
     stubs = None if own else _stubs(op, inputs)
     return Explanation(
@@ -167,6 +174,7 @@ def explain(op: str, inputs: Inputs) -> Explanation:
         stubs=stubs,
         ways=() if own else ways(op, upstream, backend, inputs.include),
         problems=problems,
+        faults=tuple(d for d in faults if d.severity is Severity.ERROR),
         next=tuple(_next(op, own, chosen, problems, stubs, inputs)),
     )
 

@@ -493,8 +493,41 @@ def test_json_has_every_fact_of_the_text(project: Path) -> None:
 
 def test_errors_of_the_entry_are_shown(project: Path) -> None:
     (project / "yaml" / "musa_functions.yaml").write_text("- func: nonzero\n- func: musa::half\n")
-    assert "needs a kernel for PrivateUse1" in explained("nonzero")
-    assert "needs its whole schema" in explained("musa::half")
+    for op, fault in [("nonzero", "needs a kernel for PrivateUse1"), ("musa::half", "needs its whole schema")]:
+        result = run(op)
+        assert result.exit_code == 1
+        assert fault in result.stdout and fault in result.stderr
+
+
+def test_no_answer_is_given_from_a_list_that_cannot_be_read(project: Path) -> None:
+    for text in (LIST + "- func: [\n", "tril: 1\n"):
+        (project / "yaml" / "musa_functions.yaml").write_text(text)
+        for options in ((), ("--format", "json")):
+            result = run("tril", *options)
+            assert (result.exit_code, result.stdout) == (1, "")
+            assert "yaml/musa_functions.yaml:" in result.stderr and "no answer" in result.stderr
+
+
+@pytest.mark.parametrize("op, doubtful", [("tril", True), ("tril.out", True), ("nonzero", False), ("hypot", False)])
+def test_a_fault_of_the_group_makes_the_answer_doubtful(project: Path, op: str, doubtful: bool) -> None:
+    path = project / "yaml" / "musa_functions.yaml"
+    for before, after in [
+        ("- func: tril.out\n", "- func: tril.out\n  dispach: 1\n"),
+        ("- func: tril.out\n", "- dispach: 1\n  func: tril.out\n"),
+    ]:
+        path.write_text(LIST.replace(before, after))
+        result = run(op)
+        assert result.exit_code == doubtful
+        assert ("unknown key 'dispach'" in result.stderr) == doubtful
+        assert f"{op}(" in result.stdout
+
+
+def test_an_entry_without_a_name_may_be_the_one_of_an_operator_that_is_not_listed(project: Path) -> None:
+    path = project / "yaml" / "musa_functions.yaml"
+    path.write_text(f"{LIST}- func: hypot-out\n")
+    assert run("nonzero").exit_code == 0
+    result = run("hypot.out")
+    assert result.exit_code == 1 and "'hypot-out' is not an operator name" in result.stderr
 
 
 @pytest.mark.parametrize(
