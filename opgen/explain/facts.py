@@ -109,7 +109,7 @@ class Explanation:
     """What `opgen check` has to say about the group's entries."""
     next: tuple[str, ...]
     faults: tuple[Diagnostic, ...] = ()
-    """The errors among the problems: they make the answer doubtful."""
+    """The errors among the problems that make the answer doubtful; a kernel still to be written does not."""
 
     def as_json(self) -> dict[str, Any]:
         """What `opgen explain --format json` prints."""
@@ -132,6 +132,8 @@ class Inputs:
     """Entries for other releases of PyTorch."""
     all_specs: tuple[OpSpec, ...] = ()
     """All entries in the order of the list."""
+    missing: Sequence[Diagnostic] = ()
+    """The diagnostics about the sources, not about the list."""
     entries: tuple[Entry, ...] = ()
     """Where they stand, the unreadable ones included; only where there are diagnostics."""
 
@@ -174,7 +176,7 @@ def explain(op: str, inputs: Inputs) -> Explanation:
         stubs=stubs,
         ways=() if own else ways(op, upstream, backend, inputs.include),
         problems=problems,
-        faults=tuple(d for d in faults if d.severity is Severity.ERROR),
+        faults=tuple(d for d in faults if d.severity is Severity.ERROR and d not in inputs.missing),
         next=tuple(_next(op, own, chosen, problems, stubs, inputs)),
     )
 

@@ -522,6 +522,14 @@ def test_a_fault_of_the_group_makes_the_answer_doubtful(project: Path, op: str, 
         assert f"{op}(" in result.stdout
 
 
+def test_a_kernel_that_is_still_to_be_written_leaves_the_answer_right(project: Path) -> None:
+    (project / "kernels" / "mudnn" / "Own.cpp").unlink()
+    for op in ("nonzero", "tril.out", "add.out", "musa::rope"):
+        result = run(op)
+        assert (result.exit_code, result.stderr) == (0, "")
+        assert "cannot be built: no source defines its kernel" in result.stdout
+
+
 def test_an_entry_without_a_name_may_be_the_one_of_an_operator_that_is_not_listed(project: Path) -> None:
     path = project / "yaml" / "musa_functions.yaml"
     path.write_text(f"{LIST}- func: hypot-out\n")
