@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import signal
@@ -169,6 +170,13 @@ def _terminated(signum: int, frame: FrameType | None) -> None:
     raise SystemExit(128 + signum)
 
 
+def _drop_output() -> None:
+    """What is left in standard output's buffer goes nowhere: the interpreter would flush it again at its end, fail
+    again, and exit with 120."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # no descriptor, or none behind the stream
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def main(args: list[str] | None = None) -> None:
     """Entry point: every failure is a message and an exit status, never a traceback."""
     signal.signal(signal.SIGTERM, _terminated)
@@ -184,12 +192,13 @@ def main(args: list[str] | None = None) -> None:
         click.echo(str(error), err=True)
         sys.exit(1)
     except BrokenPipeError:
-        # Whoever reads has seen enough (`opgen list | head`); the interpreter must not flush into the pipe again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # Whoever reads has seen enough (`opgen list | head`).
+        _drop_output()
         sys.exit(1)
     except OSError as error:
         # What nobody nearer to the file has said better: a full disk behind standard output, say.
         click.echo(f"{error.filename or 'opgen'}: error: {error.strerror or error}", err=True)
+        _drop_output()
         sys.exit(1)
     sys.exit(result if isinstance(result, int) else 0)
 
