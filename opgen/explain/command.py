@@ -15,6 +15,7 @@ import click
 from opgen.completion import OPERATOR
 from opgen.diagnostics import Diagnostic, Diagnostics, OpgenError
 from opgen.options import format_option, torch_option, yaml_option
+from opgen.progress import on_terminal
 from opgen.report import report
 
 if TYPE_CHECKING:
@@ -131,4 +132,4 @@ def load_inputs(yaml_path: Path | None, torch: TorchInstall | None = None) -> In
 
 def _width() -> int:
     """The terminal's width within reason; 80 columns in a pipe, whatever COLUMNS says there."""
-    return max(60, min(shutil.get_terminal_size().columns, 100)) if sys.stdout.isatty() else 80
+    return max(60, min(shutil.get_terminal_size().columns, 100)) if on_terminal(sys.stdout) else 80

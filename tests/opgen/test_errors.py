@@ -763,7 +763,7 @@ def test_a_folder_of_kernels_that_cannot_be_read_is_one_error(tmp_path, monkeypa
     assert code == 1 and err.count("error:") == 1 and "Permission denied" in err
 
 
-@pytest.mark.parametrize("verb", ["list", "coverage", "check"])
+@pytest.mark.parametrize("verb", ["list", "coverage", "check", "explain tril"])
 def test_closed_standard_output_is_no_traceback(verb):
     command = f"{sys.executable} -m opgen.cli {verb} >&-"
     done = subprocess.run(command, shell=True, stderr=subprocess.PIPE, text=True, check=False)
