@@ -92,8 +92,8 @@ class Analysis:
     specs: tuple[OpSpec, ...]
     """All entries, those for other PyTorch releases too."""
     kernels: KernelIndex
-    draft: bool = False
-    """Whether kernels are missing that only a draft may lack."""
+    missing: tuple[Diagnostic, ...] = ()
+    """What the sources lack, which only a draft may."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ def analyse(sources: Sources, diagnostics: Diagnostics, *, need_sources: bool = 
         for item in missing:
             (diagnostics.warning if draft else diagnostics.error)(item.location, item.message, item.hint)
         warn_redundant(specs, registrations, upstream, kernels, sources.backend, exports, diagnostics)
-    return Analysis(len(specs), registrations, upstream, specs, kernels, draft=bool(missing))
+    return Analysis(len(specs), registrations, upstream, specs, kernels, tuple(missing))
 
 
 def generate(
@@ -189,7 +189,7 @@ def generate(
         files = render(analysis.registrations, analysis.upstream.torch_version, sources.backend, printed)
     counts = {"entries": analysis.entries, "registrations": len(analysis.registrations)}
     warnings = [_remembered(item, sources) for item in diagnostics.warnings]
-    written = write_tree(out, files, _drafted(inputs) if analysis.draft else inputs, counts, warnings)
+    written = write_tree(out, files, _drafted(inputs) if analysis.missing else inputs, counts, warnings)
     return Summary(
         **counts,
         shards_written=sum(map(_is_shard, written.written)),

@@ -105,15 +105,9 @@ def load_inputs(yaml_path: Path | None, torch: TorchInstall | None = None) -> In
     sources = Sources.of(find_project(), yaml_path, torch=torch)
     diagnostics = Diagnostics()
     analysis = analyse(sources, diagnostics)
-    from opgen.checks import check_sources
     from opgen.explain.facts import Inputs
     from opgen.explain.trust import entries_of
-    from opgen.kernels import scan_classes
 
-    missing = Diagnostics()
-    if diagnostics.errors:
-        bases = scan_classes(sources.meta_bases)
-        check_sources(analysis.registrations, analysis.kernels, sources.backend, missing, bases)
     active = select_specs(analysis.specs, analysis.upstream.torch_version, Diagnostics())
     return Inputs(
         upstream=analysis.upstream,
@@ -123,7 +117,7 @@ def load_inputs(yaml_path: Path | None, torch: TorchInstall | None = None) -> In
         backend=sources.backend,
         include=sources.install.torch / "include",
         diagnostics=tuple(diagnostics),
-        missing=tuple(missing),
+        missing=analysis.missing,
         entries=entries_of(sources.yaml, analysis.specs) if diagnostics.errors else (),
         all_specs=analysis.specs,
         inactive={spec.func: spec for spec in analysis.specs if spec.func not in {a.func for a in active}},
