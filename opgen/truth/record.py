@@ -1,0 +1,107 @@
+"""What is known about an overload: a verdict for each dtype, the evidence, and how it was come by. Plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from enum import Enum
+from typing import Any
+
+__all__ = ["DtypeResult", "Record", "Verdict", "worst"]
+
+
+class Verdict(str, Enum):
+    """How far an overload can be trusted, for one dtype or for all that the device supports.
+
+    ======== ======================================================================================================
+    STRICT   every valid case agrees with the reference in everything that is compared
+    PARTIAL  no case gave a wrong value, but some valid case was refused, or broke another promise (strides, aliasing,
+             a warning, the type of an exception, a silent trip through the CPU)
+    FAILED   a wrong value, a crash or a hang
+    UNTESTED no case could be compared: the device lacks the dtype, there is no kernel, or nothing valid could be drawn
+    ======== ======================================================================================================
+    """
+
+    STRICT = "STRICT"
+    PARTIAL = "PARTIAL"
+    FAILED = "FAILED"
+    UNTESTED = "UNTESTED"
+
+
+# Best first. An untested dtype says nothing, so it never hides what another dtype has shown.
+_SEVERITY = (Verdict.UNTESTED, Verdict.STRICT, Verdict.PARTIAL, Verdict.FAILED)
+
+
+def worst(verdicts: Iterable[Verdict]) -> Verdict:
+    """The verdict over several dtypes: the worst of those that were tested, UNTESTED when none was."""
+    return max(verdicts, key=_SEVERITY.index, default=Verdict.UNTESTED)
+
+
+@dataclass(frozen=True)
+class DtypeResult:
+    """What the cases of one main dtype have shown."""
+
+    verdict: Verdict
+    cases: int = 0
+    agreed: int = 0
+    """Cases in which both sides returned the same."""
+    refused: int = 0
+    """Cases that both sides refused with the same type of exception."""
+    unsupported: int = 0
+    """Cases in which the device said that it lacks the dtype."""
+    discarded: int = 0
+    """Cases in which the reference itself could not compute."""
+    failed: int = 0
+    families: Mapping[str, int] = field(default_factory=dict)
+    """Calls by the kernel family that really ran, as the dispatcher counted them."""
+    reason: str | None = None
+    """Why the verdict is not STRICT, in a sentence; None when it is."""
+    script: str | None = None
+    """A program that reproduces the first failure."""
+
+    @property
+    def supported(self) -> bool:
+        """False when the device refused the dtype by name in every case that the reference took."""
+        return not (self.unsupported and not self.agreed and not self.failed)
+
+
+@dataclass(frozen=True)
+class Record:
+    """One overload's results, and everything that is needed to get them again."""
+
+    op: str
+    torch: str
+    target: str
+    commit: str
+    """The commit of the sources that were run; ends in "+" where the tree was not clean."""
+    seed: int
+    reference: str
+    """What the results were compared with: "cpu", "law" for random operators, or the name of a reference function."""
+    digest: str
+    """Of everything the results depend on: kernel, headers, toolkit, harness, PyTorch. Another digest: probe again."""
+    seconds: float
+    dtypes: Mapping[str, DtypeResult] = field(default_factory=dict)
+    """By the name of the main dtype, without "torch."."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict over the dtypes that the device supports."""
+        return worst(result.verdict for result in self.dtypes.values() if result.supported)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain dicts, keys in the order above, empty fields of dtypes left out."""
+        plain = asdict(self)
+        plain["dtypes"] = {
+            name: {key: value for key, value in asdict(result).items() if value or key in ("verdict", "cases")}
+            for name, result in self.dtypes.items()
+        }
+        return plain
+
+    @staticmethod
+    def from_json(plain: Mapping[str, Any]) -> Record:
+        """The inverse of `to_json`. Raises KeyError, TypeError or ValueError for anything else."""
+        dtypes = {
+            name: DtypeResult(**{**result, "verdict": Verdict(result["verdict"])})
+            for name, result in plain["dtypes"].items()
+        }
+        return Record(**{**plain, "dtypes": dtypes})
