@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -14,6 +15,7 @@ from torch import Tensor
 
 from opgen.testing.build import Domain
 from opgen.testing.case import Case
+from opgen.testing.problem import Category, Problem
 from opgen.testing.run import Outcome, to_cpu
 
 # Units in the last place that two right kernels may differ by, elementwise.
@@ -39,7 +41,7 @@ def tolerance(dtype: torch.dtype, terms: int = 1) -> tuple[float, float]:
     return rtol, _MAGNITUDE * rtol
 
 
-def compare(case: Case, expected: Outcome, actual: Outcome, domain: Domain, device: str) -> list[str]:
+def compare(case: Case, expected: Outcome, actual: Outcome, domain: Domain, device: str) -> list[Problem]:
     """Everything that is wrong with ``actual``, given that both calls returned."""
     problems = _compare_forms(case, expected, actual, domain, device)
     if not problems and not (domain.undefined or domain.law):
@@ -50,12 +52,12 @@ def compare(case: Case, expected: Outcome, actual: Outcome, domain: Domain, devi
     return problems
 
 
-def compare_errors(expected: Exception, actual: Exception | None) -> list[str]:
+def compare_errors(expected: Exception, actual: Exception | None) -> list[Problem]:
     """The CPU refused the call: the device must refuse it with the same type of exception."""
     if actual is None:
-        return [f"accepts what the CPU refuses with {_describe(expected)}"]
+        return [Problem(Category.ACCEPTED, f"accepts what the CPU refuses with {_describe(expected)}")]
     if type(actual) is not type(expected):
-        return [f"raises {_describe(actual)}, the CPU raises {_describe(expected)}"]
+        return [Problem(Category.ERROR_TYPE, f"raises {_describe(actual)}, the CPU raises {_describe(expected)}")]
     return []
 
 
@@ -82,24 +84,29 @@ def terms_of(case: Case, domain: Domain) -> int:
     return max((spec.value.numel() for _, spec in case.tensors()), default=1)
 
 
-def _compare_forms(case: Case, expected: Outcome, actual: Outcome, domain: Domain, device: str) -> list[str]:
+def _compare_forms(case: Case, expected: Outcome, actual: Outcome, domain: Domain, device: str) -> list[Problem]:
     if len(expected.results) != len(actual.results):
-        return [f"returns {len(actual.results)} results, the CPU returns {len(expected.results)}"]
-    problems: list[str] = []
+        text = f"returns {len(actual.results)} results, the CPU returns {len(expected.results)}"
+        return [Problem(Category.SHAPE, text)]
+    problems: list[Problem] = []
     for position, (wanted, got) in enumerate(zip(expected.results, actual.results, strict=True)):
         name = f"result {position}" if len(expected.results) > 1 else "the result"
         if position in domain.private:
             continue
         if isinstance(wanted, Tensor) and isinstance(got, Tensor):
-            problems += [f"{name} {text}" for text in _compare_form(case, wanted, got, domain, device)]
+            problems += [
+                replace(problem, text=f"{name} {problem.text}")
+                for problem in _compare_form(case, wanted, got, domain, device)
+            ]
         elif type(wanted) is not type(got):
-            problems.append(f"{name} is a {type(got).__name__}, on the CPU a {type(wanted).__name__}")
+            text = f"{name} is a {type(got).__name__}, on the CPU a {type(wanted).__name__}"
+            problems.append(Problem(Category.SHAPE, text))
     return problems
 
 
-def compare_results(case: Case, expected: Outcome, actual: Outcome, domain: Domain) -> list[str]:
+def compare_results(case: Case, expected: Outcome, actual: Outcome, domain: Domain) -> list[Problem]:
     """Differences between the values of results of the same form."""
-    problems: list[str] = []
+    problems: list[Problem] = []
     wanted_values = [_value(result) for result in expected.results]
     got_values = [_value(result) for result in actual.results]
     if domain.normalize:
@@ -111,24 +118,26 @@ def compare_results(case: Case, expected: Outcome, actual: Outcome, domain: Doma
         if position in domain.private:
             continue
         dtype = working_dtype(case, domain, wanted.dtype) if isinstance(wanted, Tensor) else None
-        problems += [f"{name} {text}" for text in compare_values(wanted, got, terms, dtype)]
+        problems += [Problem(Category.VALUE, f"{name} {text}") for text in compare_values(wanted, got, terms, dtype)]
     return problems
 
 
-def _compare_form(case: Case, wanted: Tensor, got: Tensor, domain: Domain, device: str) -> list[str]:
-    problems = []
+def _compare_form(case: Case, wanted: Tensor, got: Tensor, domain: Domain, device: str) -> list[Problem]:
+    problems: list[Problem] = []
     home = device.partition(":")[0]
     elsewhere = any(spec.on_cpu for _, spec in case.tensors()) and got.device.type == "cpu"
     if got.device.type != home and not elsewhere:
-        problems.append(f"is on {got.device}, not on {home}")
+        problems.append(Problem(Category.DEVICE, f"is on {got.device}, not on {home}"))
     if got.dtype != wanted.dtype:
-        problems.append(f"has dtype {got.dtype}, on the CPU {wanted.dtype}")
+        problems.append(Problem(Category.DTYPE, f"has dtype {got.dtype}, on the CPU {wanted.dtype}"))
     if got.shape != wanted.shape:
-        problems.append(f"has shape {list(got.shape)}, on the CPU {list(wanted.shape)}")
+        problems.append(Problem(Category.SHAPE, f"has shape {list(got.shape)}, on the CPU {list(wanted.shape)}"))
     elif strides_promised(case, domain, wanted) and _meant_strides(got) != _meant_strides(wanted):
-        problems.append(f"has strides {got.stride()}, on the CPU {wanted.stride()} (sizes {list(got.shape)})")
+        text = f"has strides {got.stride()}, on the CPU {wanted.stride()} (sizes {list(got.shape)})"
+        problems.append(Problem(Category.STRIDES, text))
     if (got.is_conj(), got.is_neg()) != (wanted.is_conj(), wanted.is_neg()):
-        problems.append(f"has conj, neg bits {got.is_conj()}, {got.is_neg()}, on the CPU the other way round")
+        text = f"has conj, neg bits {got.is_conj()}, {got.is_neg()}, on the CPU {wanted.is_conj()}, {wanted.is_neg()}"
+        problems.append(Problem(Category.ALIASING, text))
     return problems
 
 
@@ -170,8 +179,8 @@ def compare_values(wanted: Any, got: Any, terms: int = 1, dtype: torch.dtype | N
     return []
 
 
-def _compare_aliasing(case: Case, expected: Outcome, actual: Outcome, domain: Domain) -> list[str]:
-    problems = []
+def _compare_aliasing(case: Case, expected: Outcome, actual: Outcome, domain: Domain) -> list[Problem]:
+    problems: list[Problem] = []
     for position, (wanted, got) in enumerate(zip(expected.results, actual.results, strict=True)):
         if not (isinstance(wanted, Tensor) and isinstance(got, Tensor)):
             continue
@@ -179,13 +188,14 @@ def _compare_aliasing(case: Case, expected: Outcome, actual: Outcome, domain: Do
             argument, same = actual.live.tensors[path], expected.live.tensors[path]
             if (got is argument) != (wanted is same):
                 verb = "is not" if wanted is same else "is"
-                problems.append(f"result {position} {verb} the tensor {path!r} itself")
+                problems.append(Problem(Category.ALIASING, f"result {position} {verb} the tensor {path!r} itself"))
             shares, should = _shares(got, argument), _shares(wanted, same)
             if shares != should:
                 verb = "does not share" if should else "shares"
-                problems.append(f"result {position} {verb} the storage of {path!r}")
+                problems.append(Problem(Category.ALIASING, f"result {position} {verb} the storage of {path!r}"))
             elif should and got.numel() and got.storage_offset() != wanted.storage_offset():
-                problems.append(f"result {position} starts at {got.storage_offset()} of {path!r}'s storage")
+                text = f"result {position} starts at {got.storage_offset()} of {path!r}'s storage"
+                problems.append(Problem(Category.ALIASING, text))
     return problems
 
 
@@ -199,22 +209,22 @@ def written_paths(case: Case, domain: Domain) -> set[str]:
     return {argument.name for argument in case.op.arguments if argument.written} | domain.mutates
 
 
-def _compare_storages(case: Case, expected: Outcome, actual: Outcome, domain: Domain) -> list[str]:
+def _compare_storages(case: Case, expected: Outcome, actual: Outcome, domain: Domain) -> list[Problem]:
     """Written storages hold the same as on the CPU, between a view's elements too; the others hold what they held."""
-    problems = []
+    problems: list[Problem] = []
     written = written_paths(case, domain)
     terms = terms_of(case, domain)
     for path, spec in case.tensors():
         after = to_cpu(actual.live.bases[path])
         if path.partition("[")[0] not in written:
             if not _same_bits(after, spec.base):
-                problems.append(f"changes its input {path!r}")
+                problems.append(Problem(Category.INPUT_CHANGED, f"changes its input {path!r}"))
         elif (
             not (domain.undefined or domain.law or _told_by_result(case, domain, path))
             and actual.live.tensors[path].shape == spec.shape
         ):
             problems += [
-                f"leaves the storage of {path!r} different: {text}"
+                Problem(Category.STRAY_WRITE, f"leaves the storage of {path!r} different: {text}")
                 for text in compare_values(
                     expected.live.bases[path], after, terms, working_dtype(case, domain, after.dtype)
                 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,8 +31,13 @@ def flatten(value: Any) -> list[Any]:
     return [] if value is None else [value]
 
 
-def run(case: Case, device: str, call: Callable[..., Any]) -> Outcome:
-    """Calls ``call`` with the case's arguments made anew on ``device``."""
+def run(
+    case: Case,
+    device: str,
+    call: Callable[..., Any],
+    watch: Callable[[], AbstractContextManager[Any]] = nullcontext,
+) -> Outcome:
+    """Calls ``call`` with the case's arguments made anew on ``device``, inside ``watch()``."""
     live = make_live(case, device)
     before = fallback_counts(device)
     error: Exception | None = None
@@ -39,7 +45,7 @@ def run(case: Case, device: str, call: Callable[..., Any]) -> Outcome:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            with torch.no_grad():
+            with torch.no_grad(), watch():
                 results = flatten(call(*live.positional, **live.keywords))
             _synchronize(device)
         except Exception as raised:

@@ -16,9 +16,9 @@ from torch import Tensor
 from opgen.testing import check_overload
 from opgen.testing.build import Domain
 from opgen.testing.case import Case, TensorSpec
-from opgen.testing.check import Verdict, check_case
 from opgen.testing.compare import tolerance
 from opgen.testing.domains import _table, domain_of
+from opgen.testing.examine import Ending, examine
 from opgen.testing.laws import check as check_law
 from opgen.testing.listing import Listed, listed_overloads
 from opgen.testing.overload import functional_of, load_overload, split_name
@@ -26,6 +26,7 @@ from opgen.testing.repro import script
 from opgen.testing.rules import one_of, values
 from opgen.testing.source import SeededSource
 from opgen.testing.strategies import accepted_dtypes, make_case
+from opgen.testing.subject import Subject
 from opgen.testing.tensors import lay_out
 
 aten = torch.ops.aten
@@ -187,7 +188,7 @@ def test_wrong_law_is_found(name: str, wrong, text: str) -> None:
     case = make_case(op, domain, op.call, SeededSource(3), (torch.float32,))
     assert check_law(case, domain.law, "cpu") == []
     problems = check_law(Case(replace(op, call=wrong), case.arguments), domain.law, "cpu")
-    assert any(text in problem for problem in problems), problems
+    assert any(text in problem.text for problem in problems), problems
 
 
 def test_cases_are_varied() -> None:
@@ -278,7 +279,7 @@ def test_vacuous_check_fails() -> None:
     library.impl("copy", picky, "CPU")
     op = load_overload("opgen_testing_picky::copy")
     case = Case(op, {"x": TensorSpec.of(torch.ones(2))})
-    assert check_case(case, Domain(), op.call, "cpu", False) is Verdict.REFUSED
+    assert examine(case, Subject(op, Domain(), op.call, "cpu", False)).ending is Ending.REFUSED
     with pytest.raises(AssertionError, match=r"::copy: results were compared in \d+% of the cases only"):
         check_overload("opgen_testing_picky::copy", device="cpu", dtypes=(torch.float32,), count=40)
 

@@ -1,0 +1,116 @@
+"""Runs one case on both sides and says how it ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+import torch
+
+from opgen.testing import laws
+from opgen.testing.case import Case
+from opgen.testing.compare import compare, compare_errors, compare_results
+from opgen.testing.problem import Category, Problem
+from opgen.testing.repro import script
+from opgen.testing.run import Outcome, run
+from opgen.testing.subject import Subject
+
+
+class Ending(Enum):
+    """How one case ended."""
+
+    AGREED = "both sides return the same"
+    REFUSED = "both sides raise the same type of exception"
+    UNSUPPORTED = "the device says that it lacks the dtype"
+    DISCARDED = "the CPU lacks the dtype, or a layout"
+    FAILED = "the two sides differ"
+
+
+@dataclass(frozen=True)
+class Examined:
+    """How a case ended; the differences where it failed."""
+
+    ending: Ending
+    problems: tuple[Problem, ...] = ()
+
+
+def examine(case: Case, subject: Subject) -> Examined:
+    """Runs the case on the CPU and on the device and compares everything that can be observed."""
+    expected = run(case, "cpu", subject.reference)
+    if expected.error is not None and (_lacks_dtype(expected.error) or _limit_of_cpu(expected.error)):
+        return Examined(Ending.DISCARDED)
+    actual = run(case, subject.device, case.op.call, subject.watch)
+    ending = Ending.AGREED
+    if expected.error is not None:
+        problems, ending = compare_errors(expected.error, actual.error), Ending.REFUSED
+    elif actual.error is not None:
+        if _may_lack(case) and _lacks_dtype(actual.error):
+            return Examined(Ending.UNSUPPORTED)
+        problems = [Problem(Category.REFUSED, f"raises {type(actual.error).__name__}: {actual.error}")]
+    else:
+        problems = compare(case, expected, actual, subject.domain, subject.device)
+        if problems and _cpu_contradicts_itself(case, subject, expected, actual):
+            problems = []
+        if subject.domain.law and not problems:
+            problems = laws.check(case, subject.domain.law, subject.device)
+    if _is_internal(actual.error):
+        problems.append(Problem(Category.INTERNAL, f"fails an internal check: {actual.error}"))
+    if actual.fallbacks and not subject.fallback:
+        problems.append(Problem(Category.FALLBACK, f"goes through the CPU fallback: {actual.fallbacks}"))
+    return Examined(Ending.FAILED, tuple(problems)) if problems else Examined(ending)
+
+
+def report(case: Case, problems: tuple[Problem, ...], device: str) -> str:
+    """The differences, the case, and a script that reproduces them."""
+    listed = "\n".join(f"  - {problem}" for problem in problems)
+    return f"{case.op.name} on {device}\n{listed}\n\nin the case\n  {case!r}\n\nTo reproduce:\n\n{script(case, device)}"
+
+
+def _cpu_contradicts_itself(case: Case, subject: Subject, expected: Outcome, actual: Outcome) -> bool:
+    """True when the CPU gives other values for contiguous copies of its arguments, and the device gives those.
+
+    The layout of a tensor must not change a value. Several CPU kernels take a bias or an out= for a dense tensor, so
+    where the CPU's answer hangs on the layout, the answer for the plain one is right.
+    """
+    domain = subject.domain
+    has_values = not (domain.law or domain.undefined)
+    writes_or_views = any(case.op.returns) and not case.op.outs
+    if not has_values or writes_or_views or len(expected.results) != len(actual.results):
+        return False
+    plain = run(case.dense(), "cpu", subject.reference)
+    if plain.error is not None:
+        return False
+    return bool(compare_results(case, plain, expected, domain)) and not compare_results(case, plain, actual, domain)
+
+
+def _may_lack(case: Case) -> bool:
+    """False for the dtypes that every device has to have; with nothing to compute the CPU takes any dtype."""
+    return any(spec.dtype not in _ESSENTIAL or not spec.value.numel() for _, spec in case.tensors())
+
+
+_ESSENTIAL = (torch.float32, torch.int64, torch.bool)
+_LACKS = ("not implemented for", "not supported for", "does not support", "unsupported dtype", "not support")
+
+
+def _lacks_dtype(error: Exception) -> bool:
+    return isinstance(error, (RuntimeError, NotImplementedError)) and any(text in str(error).lower() for text in _LACKS)
+
+
+# What the CPU's libraries cannot do, though the call is right: oneDNN with some layouts of bfloat16, the gradient of a
+# layer norm that is asked for some of its three results only, group norm of what is not contiguous in any format,
+# convolution with some layouts of float64.
+_CPU_LIMITS = (
+    "could not create a primitive",
+    "itensor_view_from_dense expects",
+    "tensor does not have a device",
+    "Expected X.is_contiguous(memory_format) to be true",
+    "grad_weight needs to be contiguous",
+)
+
+
+def _limit_of_cpu(error: Exception) -> bool:
+    return any(text in str(error) for text in _CPU_LIMITS)
+
+
+def _is_internal(error: Exception | None) -> bool:
+    return isinstance(error, SystemError) or "INTERNAL ASSERT FAILED" in str(error)
