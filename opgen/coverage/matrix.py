@@ -13,29 +13,36 @@ skeleton     an entry names a kernel, but its source is only what `opgen new` wr
 missing      none of these: the backend-wide boxed fallback runs it on the CPU, with a warning; views, factories and
              random operators, which cannot run there, raise
 ========= ===========================================================================================================
+
+What running an overload has shown stands beside its state (`opgen.truth.record`). Registered, running without a
+fallback, and right are three different numbers.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache
 from importlib import resources
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from opgen.truth.record import Verdict
 from opgen.upstream import COMPOSITE_KEYS
 
 if TYPE_CHECKING:
     from opgen.backend import Backend
     from opgen.classify import Registration
+    from opgen.truth.record import Record
     from opgen.upstream import Upstream
 
 __all__ = ["Matrix", "Overload", "State", "VendorOnly", "cuda_overloads", "has_cuda_kernel", "measure", "vendor_only"]
 
 _REFERENCE_KEY = "CUDA"
 _FALLBACK_FAMILY = "cpu_fallback"
+NOT_PROBED = "not probed: `opgen truth` runs it"
 
 
 class State(str, Enum):
@@ -60,6 +67,41 @@ class Overload:
     """mudnn, ported, upstream, cpu_fallback or composite; None for a missing overload or a kernel not yet written."""
     source: str | None
     """The file that defines the kernel, relative to the project root."""
+    record: Record | None = None
+    """What running it has shown; None where it has not been run since something that it depends on changed."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """Over the dtypes that the device supports."""
+        return self.record.verdict if self.record is not None else Verdict.UNTESTED
+
+    @property
+    def reason(self) -> str | None:
+        """Why the verdict is not STRICT, in a sentence; None when it is."""
+        return self.record.why if self.record is not None else _UNTESTABLE.get(self.state, NOT_PROBED)
+
+    def as_json(self) -> dict[str, object]:
+        """One row of coverage.json. What there is no record of is null, or empty."""
+        record = self.record.to_json() if self.record is not None else {}
+        return {
+            "op": self.op,
+            "kind": self.kind,
+            "family": self.family,
+            "source": self.source,
+            "verdict": self.verdict.value,
+            "reason": self.reason,
+            **{key: record.get(key) for key in _PROVENANCE},
+            "calls": record.get("calls", []),
+            "verdicts": record.get("dtypes", {}),
+        }
+
+
+_UNTESTABLE = {
+    State.MISSING: "missing: no kernel for the device",
+    State.SKELETON: "missing: the kernel is still to be written",
+}
+# Fields of a record that its row has, too, under the same names; PyTorch's release stands above all rows.
+_PROVENANCE = ("reference", "seed", "asked", "complete", "target", "commit", "digest", "seconds")
 
 
 @dataclass(frozen=True)
@@ -89,7 +131,7 @@ class Matrix:
 
     def totals(self) -> dict[str, int]:
         """native + cpu_fallback = registered; registered + composite + missing = denominator: a
-        skeleton is no kernel yet, so it counts as missing."""
+        skeleton is no kernel yet, so it counts as missing. strict + partial + failed + untested = denominator, too."""
         native, fallback = self.count(State.NATIVE), self.count(State.CPU_FALLBACK)
         return {
             "registered": native + fallback,
@@ -98,7 +140,13 @@ class Matrix:
             "cpu_fallback": fallback,
             "missing": self.count(State.MISSING) + self.count(State.SKELETON),
             "vendor_only": len(self.vendor_only),
+            **{verdict.value.lower(): n for verdict, n in self.by_verdict().items()},
         }
+
+    def by_verdict(self) -> dict[Verdict, int]:
+        """Overloads by verdict, best first; together they are the denominator."""
+        counts = Counter(o.verdict for o in self.overloads)
+        return {verdict: counts[verdict] for verdict in Verdict}
 
     def by_family(self) -> dict[str, int]:
         """Registered overloads by kernel family, most first."""
@@ -115,10 +163,7 @@ class Matrix:
             "torch": self.torch_version,
             "denominator": self.denominator,
             "totals": self.totals(),
-            "overloads": [
-                {"op": o.op, "kind": o.kind, "family": o.family, "source": o.source, "verdicts": {}}
-                for o in self.overloads
-            ],
+            "overloads": [overload.as_json() for overload in self.overloads],
         }
 
 
@@ -139,14 +184,22 @@ def cuda_overloads(upstream: Upstream) -> tuple[str, ...]:
     return tuple(op for op in upstream.names if has_cuda_kernel(op, upstream))
 
 
-def measure(registrations: Iterable[Registration], upstream: Upstream, backend: Backend) -> Matrix:
-    """The matrix for these registrations (those under the backend's dense key count)."""
+def measure(
+    registrations: Iterable[Registration],
+    upstream: Upstream,
+    backend: Backend,
+    records: Mapping[str, Record] = MappingProxyType({}),
+) -> Matrix:
+    """The matrix for these registrations (those under the backend's dense key count), with what running the overloads
+    has shown. Whether `records` still hold is for the caller to say."""
     registered = {r.op: r for r in registrations if r.dispatch_key == backend.dispatch_key}
     excluded = vendor_only()
     counted = cuda_overloads(upstream)
     return Matrix(
         torch_version=upstream.torch_version.partition("+")[0],
-        overloads=tuple(_overload(op, registered, upstream) for op in counted if op not in excluded),
+        overloads=tuple(
+            replace(_overload(op, registered, upstream), record=records.get(op)) for op in counted if op not in excluded
+        ),
         vendor_only=tuple(excluded[op] for op in counted if op in excluded),
     )
 

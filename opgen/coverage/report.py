@@ -23,7 +23,11 @@ _MEANING = {
 
 
 def to_json(matrix: Matrix) -> str:
-    return json.dumps(matrix.as_json(), indent=2) + "\n"
+    """A line for each overload, so that a change of one is a change of one line."""
+    document = matrix.as_json()
+    rows = ",\n    ".join(json.dumps(overload.as_json()) for overload in matrix.overloads)
+    head = json.dumps({**document, "overloads": []}, indent=2)
+    return head.removesuffix("[]\n}") + (f"[\n    {rows}\n  ]" if rows else "[]") + "\n}\n"
 
 
 def markdown(matrix: Matrix) -> str:

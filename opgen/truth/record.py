@@ -82,6 +82,28 @@ class Record:
     seconds: float
     dtypes: Mapping[str, DtypeResult] = field(default_factory=dict)
     """By the name of the main dtype, without "torch."."""
+    reason: str | None = None
+    """Why no dtype could be tested at all; None where one was."""
+    asked: int = 0
+    """Cases asked for, for each dtype."""
+    complete: bool = True
+    """False when only some of the dtypes were asked for."""
+    calls: tuple[str, ...] = ()
+    """The operators that ran on the device inside the overload, itself among them: the digest covers their sources."""
+
+    @property
+    def why(self) -> str | None:
+        """Why the verdict is not STRICT: the reason of the dtype that decided it, named where others are better."""
+        if self.reason is not None or self.verdict is Verdict.STRICT:
+            return self.reason
+        if not self.dtypes:
+            return "nothing was run"
+        tested = {name: result for name, result in self.dtypes.items() if result.supported}
+        deciding = [name for name, result in tested.items() if result.verdict is self.verdict]
+        if not deciding:
+            return "the device supports none of its dtypes"
+        reason = self.dtypes[deciding[0]].reason or "no reason was recorded"
+        return reason if len(deciding) == len(self.dtypes) else f"{', '.join(deciding)}: {reason}"
 
     @property
     def verdict(self) -> Verdict:
@@ -91,6 +113,7 @@ class Record:
     def to_json(self) -> dict[str, Any]:
         """Plain dicts, keys in the order above, empty fields of dtypes left out."""
         plain = asdict(self)
+        plain["calls"] = list(self.calls)
         plain["dtypes"] = {
             name: {key: value for key, value in asdict(result).items() if value or key in ("verdict", "cases")}
             for name, result in self.dtypes.items()
@@ -104,4 +127,4 @@ class Record:
             name: DtypeResult(**{**result, "verdict": Verdict(result["verdict"])})
             for name, result in plain["dtypes"].items()
         }
-        return Record(**{**plain, "dtypes": dtypes})
+        return Record(**{**plain, "dtypes": dtypes, "calls": tuple(plain.get("calls", ()))})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -16,6 +17,7 @@ from opgen.backend import MUSA
 from opgen.cli import opgen
 from opgen.coverage.matrix import Matrix, State, cuda_overloads, measure, vendor_only
 from opgen.coverage.report import markdown, to_json
+from opgen.truth.record import DtypeResult, Record, Verdict
 from opgen.upstream import Upstream, load_upstream
 
 
@@ -34,6 +36,11 @@ def registration(op: str, family: str | None = "mudnn", kind: str = "unstructure
         unwritten=False,
         source=family and f"kernels/{family}/K.cpp",
     )
+
+
+def record_of(op: str, verdict: Verdict) -> Record:
+    result = DtypeResult(verdict, cases=20, reason=None if verdict is Verdict.STRICT else "why")
+    return Record(op, "2.13.0", "host", "abc", 0, "cpu", "", 1.0, {"float32": result})
 
 
 def matrix_of(upstream: Upstream, *registrations: Any) -> Matrix:
@@ -125,12 +132,19 @@ def test_other_keys_and_uncounted_operators_change_nothing(upstream: Upstream) -
 def test_totals_always_add_up(upstream: Upstream, data: st.DataObject) -> None:
     families = st.sampled_from(["mudnn", "ported", "upstream", "cpu_fallback", None])
     names = data.draw(st.lists(st.sampled_from(upstream.names), unique=True, max_size=200))
-    matrix = matrix_of(upstream, *(registration(name, data.draw(families)) for name in names))
+    verdicts = data.draw(st.dictionaries(st.sampled_from(names), st.sampled_from(Verdict))) if names else {}
+    matrix = measure(
+        cast(Any, [registration(name, data.draw(families)) for name in names]),
+        upstream,
+        MUSA,
+        {op: record_of(op, verdict) for op, verdict in verdicts.items()},
+    )
     totals = matrix.totals()
     assert totals["registered"] == totals["native"] + totals["cpu_fallback"]
     assert matrix.denominator == totals["registered"] + totals["composite"] + totals["missing"]
     assert matrix.denominator + totals["vendor_only"] == len(cuda_overloads(upstream))
     assert totals["registered"] == len(set(names) & {o.op for o in matrix.overloads})
+    assert sum(totals[v.value.lower()] for v in Verdict) == matrix.denominator
     assert sum(matrix.by_family().values()) == totals["registered"] == sum(matrix.by_kind().values())
     assert [o.op for o in matrix.overloads] == sorted(o.op for o in matrix.overloads)
 
@@ -165,22 +179,49 @@ def test_json_has_exactly_the_promised_shape(entries: Path) -> None:
     assert result.exit_code == 0
     document = json.loads(result.stdout)
     assert list(document) == ["torch", "denominator", "totals", "overloads"]
-    assert list(document["totals"]) == ["registered", "native", "composite", "cpu_fallback", "missing", "vendor_only"]
+    states = ["registered", "native", "composite", "cpu_fallback", "missing", "vendor_only"]
+    assert list(document["totals"]) == [*states, "strict", "partial", "failed", "untested"]
     assert document["totals"]["registered"] == 4
     assert document["totals"]["cpu_fallback"] == 1
     assert len(document["overloads"]) == document["denominator"]
-    assert all(list(row) == ["op", "kind", "family", "source", "verdicts"] for row in document["overloads"])
+    shape = ["op", "kind", "family", "source", "verdict", "reason", *PROVENANCE, "calls", "verdicts"]
+    assert all(list(row) == shape for row in document["overloads"])
     rows = {row["op"]: row for row in document["overloads"]}
     assert rows["tril"]["kind"] == "legacy_meta"
-    assert rows["bincount"] | {"source": None} == {
-        "op": "bincount",
-        "kind": "unstructured",
-        "family": "cpu_fallback",
-        "source": None,
-        "verdicts": {},
-    }
-    assert rows["nonzero"] == {"op": "nonzero", "kind": None, "family": None, "source": None, "verdicts": {}}
+    known = ("op", "kind", "family", "verdict", "verdicts")
+    assert [rows["bincount"][key] for key in known] == ["bincount", "unstructured", "cpu_fallback", "UNTESTED", {}]
+    assert [rows["nonzero"][key] for key in known] == ["nonzero", None, None, "UNTESTED", {}]
+    assert rows["nonzero"]["reason"] == "missing: no kernel for the device"
     assert rows["_foreach_add.List"]["family"] == "composite"
+
+
+PROVENANCE = ["reference", "seed", "asked", "complete", "target", "commit", "digest", "seconds"]
+
+
+def test_a_record_is_shown_whole_in_its_row(upstream: Upstream) -> None:
+    right = DtypeResult(Verdict.STRICT, cases=20, agreed=20, families={"mudnn": 20})
+    wrong = DtypeResult(Verdict.FAILED, cases=3, agreed=2, failed=1, reason="wrong value", script="print()")
+    dtypes = {"float32": right, "int64": wrong}
+    record = Record(
+        "tril.out", "2.13.0", "host", "abc", 7, "cpu", "d", 0.5, dtypes, None, 20, True, ("tril.out", "copy_")
+    )
+    matrix = measure(cast(Any, [registration("tril.out")]), upstream, MUSA, {"tril.out": record})
+    rows = {row["op"]: row for row in json.loads(to_json(matrix))["overloads"]}
+    row = rows["tril.out"]
+    assert (row["verdict"], row["reason"]) == ("FAILED", "int64: wrong value")
+    shared = {key: row[key] for key in (*PROVENANCE, "op", "calls")}
+    again = {**shared, "torch": matrix.torch_version, "dtypes": row["verdicts"]}
+    assert Record.from_json(again) == record
+    assert (matrix.totals()["failed"], matrix.totals()["strict"]) == (1, 0)
+
+
+def test_each_row_of_the_json_is_a_line(upstream: Upstream) -> None:
+    matrix = matrix_of(upstream)
+    lines = to_json(matrix).splitlines()
+    assert sum(line.startswith('    {"op": ') for line in lines) == matrix.denominator
+    assert json.loads(to_json(matrix)) == matrix.as_json()
+    empty = replace(matrix, overloads=())
+    assert json.loads(to_json(empty)) == empty.as_json()
 
 
 def test_table_shows_the_same_totals(entries: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -35,6 +36,10 @@ records = st.builds(
     digest=st.text(),
     seconds=st.floats(0, 1e6),
     dtypes=st.dictionaries(st.sampled_from(["float32", "int64"]), results),
+    reason=st.none() | st.text(min_size=1),
+    asked=counts,
+    complete=st.booleans(),
+    calls=st.lists(st.text()).map(tuple),
 )
 
 
@@ -59,3 +64,17 @@ def test_a_dtype_that_the_device_refuses_by_name_is_no_fault_of_the_overload():
     record = Record("add.Tensor", "2.13.0", "host", "abc", 0, "cpu", "", 1.0, {"float64": lacking, "float32": right})
     assert not lacking.supported
     assert record.verdict is Verdict.STRICT
+
+
+def test_the_reason_is_that_of_the_dtypes_which_decided():
+    right = DtypeResult(Verdict.STRICT, cases=20, agreed=20)
+    refuses = DtypeResult(Verdict.PARTIAL, cases=20, agreed=19, failed=1, reason="refuses what is empty")
+    wrong = DtypeResult(Verdict.FAILED, cases=20, agreed=19, failed=1, reason="wrong values")
+    record = Record("x", "2.13.0", "host", "abc", 0, "cpu", "", 1.0)
+    assert record.why == "nothing was run"
+    assert replace(record, dtypes={"float32": right}).why is None
+    assert replace(record, dtypes={"float32": wrong}).why == "wrong values"
+    assert replace(record, dtypes={"float32": refuses, "int64": wrong, "bool": right}).why == "int64: wrong values"
+    lacking = DtypeResult(Verdict.UNTESTED, cases=20, unsupported=20)
+    assert replace(record, dtypes={"bool": lacking}).why == "the device supports none of its dtypes"
+    assert replace(record, reason="missing: no kernel").why == "missing: no kernel"
