@@ -13,7 +13,7 @@ RELEASES ?= 2.9.1 2.11.0 2.13.0 2.14.1 2.15.0
 SANITIZERS ?= address undefined thread
 CXX_SOURCES = git ls-files '*.cpp' '*.h' '*.cu' '*.cuh' '*.muh'
 
-.PHONY: help env build demo test sanitize bench lint format coverage versions clean
+.PHONY: help env build demo test truth sanitize bench lint format coverage versions clean
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
@@ -45,6 +45,10 @@ sanitize: $(STAMP) ## the toolkit's C++ tests under AddressSanitizer, UndefinedB
 
 bench: build ## the speed figures, each beside what it is compared with
 	$(BIN)/python benchmarks/bench.py
+
+truth: $(STAMP) ## run every operator, then the judge; renew coverage_report/ (goes on where it was interrupted)
+	$(BIN)/opgen truth --jobs $(JOBS)
+	$(BIN)/opgen coverage --write coverage_report
 
 coverage: $(STAMP) ## renew coverage_report/
 	$(BIN)/opgen coverage --write coverage_report

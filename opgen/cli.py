@@ -31,6 +31,8 @@ _COMMANDS: dict[str, tuple[str, str, str]] = {
     "explain": ("opgen.explain.command", "command", "Explain one operator: kinds possible, what is chosen, why."),
     "new": ("opgen.new.command", "command", "Add an operator: entries, kernel skeleton, test."),
     "coverage": ("opgen.coverage.cli", "command", "Show the operator coverage matrix."),
+    "test": ("opgen.truth.command_test", "command", "Run one operator on the device: a verdict for each dtype."),
+    "truth": ("opgen.truth.command_truth", "command", "Run every operator on the device and keep the verdicts."),
     "build": ("opgen.build", "command", "Generate, configure and compile."),
     "diff": ("opgen.releases.diff_cli", "command", "Show what another PyTorch changes for the operator list."),
     "versions": ("opgen.releases.versions_cli", "command", "Generate and syntax-check for several PyTorch releases."),

@@ -185,8 +185,8 @@ def generate(
     from opgen.emit.files import render
 
     with busy("writing registrations"):
-        printed = _printed(analysis, sources)
-        files = render(analysis.registrations, analysis.upstream.torch_version, sources.backend, printed)
+        pieces = printed(analysis, sources)
+        files = render(analysis.registrations, analysis.upstream.torch_version, sources.backend, pieces)
     counts = {"entries": analysis.entries, "registrations": len(analysis.registrations)}
     warnings = [_remembered(item, sources) for item in diagnostics.warnings]
     written = write_tree(out, files, _drafted(inputs) if analysis.missing else inputs, counts, warnings)
@@ -204,7 +204,7 @@ def generate(
 _KEPT_PIECES = 4096
 
 
-def _printed(analysis: Analysis, sources: Sources) -> Printed:
+def printed(analysis: Analysis, sources: Sources) -> Printed:
     """What torchgen prints, as far as the cache has it from there."""
     from opgen.emit.pieces import Printed, print_all
 
@@ -212,11 +212,11 @@ def _printed(analysis: Analysis, sources: Sources) -> Printed:
     key = f"{sys.version_info[0]}.{sys.version_info[1]}-{analysis.upstream.digest}-{_opgen_digest()}-{sources.backend}"
     found = cache.load(name, key)
     known = found if isinstance(found, Printed) else None
-    printed = print_all(analysis.registrations, sources.backend, known)
-    if known is None or printed.pieces.keys() - known.pieces.keys():
+    result = print_all(analysis.registrations, sources.backend, known)
+    if known is None or result.pieces.keys() - known.pieces.keys():
         kept = known.pieces if known is not None and len(known.pieces) < _KEPT_PIECES else {}
-        cache.store(name, key, replace(printed, pieces={**kept, **printed.pieces}))
-    return printed
+        cache.store(name, key, replace(result, pieces={**kept, **result.pieces}))
+    return result
 
 
 @functools.cache
@@ -283,4 +283,4 @@ def _files(root: Path) -> Iterator[Path]:
             yield path
 
 
-__all__ = ["Analysis", "OpgenError", "Sources", "Summary", "analyse", "generate"]
+__all__ = ["Analysis", "OpgenError", "Sources", "Summary", "analyse", "generate", "printed"]

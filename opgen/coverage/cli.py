@@ -45,10 +45,14 @@ def command(yaml_path: Path | None, torch: TorchInstall | None, output: str, fol
     from opgen.coverage.report import to_json, write_report
     from opgen.gen import Sources, analyse
     from opgen.project import find_project
+    from opgen.truth.known import known_records
 
     diagnostics = Diagnostics()
-    analysis = analyse(Sources.of(find_project(), yaml_path, torch=torch), diagnostics, need_sources=False)
-    matrix = measure(analysis.registrations, analysis.upstream, MUSA)
+    project = find_project()
+    sources = Sources.of(project, yaml_path, torch=torch)
+    analysis = analyse(sources, diagnostics, need_sources=False)
+    records = known_records(project.root, sources, analysis)
+    matrix = measure(analysis.registrations, analysis.upstream, MUSA, records)
     if output == "json":
         click.echo(to_json(matrix), nl=False)
     else:

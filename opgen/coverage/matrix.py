@@ -38,7 +38,17 @@ if TYPE_CHECKING:
     from opgen.truth.record import Record
     from opgen.upstream import Upstream
 
-__all__ = ["Matrix", "Overload", "State", "VendorOnly", "cuda_overloads", "has_cuda_kernel", "measure", "vendor_only"]
+__all__ = [
+    "Matrix",
+    "Overload",
+    "State",
+    "VendorOnly",
+    "cuda_overloads",
+    "has_cuda_kernel",
+    "measure",
+    "state_of",
+    "vendor_only",
+]
 
 _REFERENCE_KEY = "CUDA"
 _FALLBACK_FAMILY = "cpu_fallback"
@@ -202,6 +212,12 @@ def measure(
         ),
         vendor_only=tuple(excluded[op] for op in counted if op in excluded),
     )
+
+
+def state_of(op: str, registrations: Iterable[Registration], upstream: Upstream, backend: Backend) -> State:
+    """The state of any of upstream's overloads, whether it is counted or not."""
+    mine = {r.op: r for r in registrations if r.dispatch_key == backend.dispatch_key}
+    return _overload(op, mine, upstream).state
 
 
 def has_cuda_kernel(op: str, upstream: Upstream) -> bool:

@@ -52,6 +52,8 @@ class DtypeResult:
     discarded: int = 0
     """Cases in which the reference itself could not compute."""
     failed: int = 0
+    gradients: int = 0
+    """Cases in which gradients were compared, too."""
     families: Mapping[str, int] = field(default_factory=dict)
     """Calls by the kernel family that really ran, as the dispatcher counted them."""
     reason: str | None = None

@@ -1,0 +1,60 @@
+"""Operators that are right, or wrong in one way each, registered from Python: `opgen test --load` runs this file."""
+
+import ctypes
+import os
+import time
+
+import torch
+
+library = torch.library.Library("truthtest", "DEF")
+
+
+def define(name, on_device, on_cpu=torch.neg):
+    library.define(f"{name}(Tensor self) -> Tensor")
+    library.impl(name, on_cpu, "CPU")
+    if on_device is not None:
+        library.impl(name, on_device, "PrivateUse1")
+
+
+def wrong(x):
+    return torch.neg(x) + 1 if x.numel() > 4 else torch.neg(x)
+
+
+def crashes(x):
+    if x.dtype == torch.float64 and x.numel() > 4:
+        ctypes.string_at(0)  # a read through a null pointer
+    return torch.neg(x)
+
+
+def aborts(x):
+    os.write(2, b"the kernel's last words\n")
+    os.abort()
+
+
+def ends(x):
+    os._exit(3)
+
+
+def hangs(x):
+    if x.dtype == torch.int64:
+        time.sleep(3600)
+    return torch.neg(x)
+
+
+def refuses(x):
+    if x.numel() > 4:
+        raise ValueError("too large for me")
+    return torch.neg(x)
+
+
+def lacks(x):
+    if x.dtype == torch.float64:
+        raise RuntimeError("\"lacks\" not implemented for 'Double'")
+    return torch.neg(x)
+
+
+define("right", torch.neg)
+define("falls_back", None)
+define("on_purpose", None)
+for operator in (wrong, crashes, aborts, ends, hangs, refuses, lacks):
+    define(operator.__name__, operator)

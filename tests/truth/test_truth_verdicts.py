@@ -1,0 +1,200 @@
+"""Every way an operator can go wrong is a verdict, and the next one is run all the same."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from opgen.cli import main, opgen
+from opgen.diagnostics import OpgenError
+from opgen.truth import pool
+from opgen.truth.pool import answers
+from opgen.truth.probe import Task
+
+OPERATORS = str(Path(__file__).with_name("operators.py"))
+DTYPES = ("float32", "float64", "int64")
+NAMES = ("crashes", "wrong", "aborts", "ends", "hangs", "refuses", "lacks", "falls_back", "right")
+
+
+def task(op: str, **rest: Any) -> Task:
+    return Task(op=op, cases=12, dtypes=DTYPES, timeout=2, load=(OPERATORS,), **rest)
+
+
+# PyTorch's own, with what the dispatcher or autograd shows of them
+OTHERS = (
+    Task("truthtest::nowhere"),
+    Task("record_stream"),
+    Task("lerp.Scalar", cases=8, dtypes=("float32",)),
+    Task("add.Tensor", cases=8, dtypes=("float32",)),
+    Task("_foreach_neg", cases=8, dtypes=("float32",)),
+    Task("sin", cases=10, dtypes=("float32", "int64"), gradients=True),
+)
+
+
+@pytest.fixture(scope="module")
+def found() -> dict[str, Any]:
+    """What one fork server says of all of them, in turn."""
+    tasks = [*(task(f"truthtest::{name}") for name in NAMES), *OTHERS, task("truthtest::on_purpose", fallback=True)]
+    return {answer["op"].removeprefix("truthtest::"): answer for answer in answers(tasks, 1)}
+
+
+def verdicts(answer: dict[str, Any]) -> list[str]:
+    return [answer["dtypes"][dtype]["verdict"] for dtype in DTYPES]
+
+
+def test_a_right_operator_is_strict_and_names_what_it_was_compared_with(found: dict[str, Any]) -> None:
+    right = found["right"]
+    assert verdicts(right) == ["STRICT"] * 3 and right["reference"] == "cpu" and right["reason"] is None
+    one = right["dtypes"]["float32"]
+    assert one["cases"] == one["agreed"] == 12 and one["failed"] == 0 and one["reason"] is one["script"] is None
+    assert right["seconds"] > 0 and {"truthtest::right", "neg"} <= set(right["calls"])
+
+
+def test_a_crash_is_a_verdict_with_the_case_that_crashed_and_other_dtypes_are_run(found: dict[str, Any]) -> None:
+    crashes = found["crashes"]
+    assert verdicts(crashes) == ["STRICT", "FAILED", "STRICT"]
+    one = crashes["dtypes"]["float64"]
+    assert one["reason"].startswith(f"crashed with SIGSEGV in case {one['cases']}")
+    assert "torch.ops.truthtest.crashes.default" in one["script"] and "dtype=torch.float64" in one["script"]
+
+
+def test_the_script_of_a_crash_crashes(found: dict[str, Any]) -> None:
+    script = found["crashes"]["dtypes"]["float64"]["script"]
+    program = f"import runpy\nkept = runpy.run_path({OPERATORS!r})\n{script}"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
+    assert done.returncode == -11, done.stderr
+
+
+def test_what_a_process_says_last_is_told(found: dict[str, Any]) -> None:
+    one = found["aborts"]["dtypes"]["float32"]
+    assert one["verdict"] == "FAILED" and "crashed with SIGABRT in case 1: the kernel's last words" in one["reason"]
+    assert found["ends"]["dtypes"]["float32"]["reason"].startswith("ended its process with status 3 in case 1")
+
+
+def test_a_hang_is_a_verdict(found: dict[str, Any]) -> None:
+    assert verdicts(found["hangs"]) == ["STRICT", "STRICT", "FAILED"]
+    assert found["hangs"]["dtypes"]["int64"]["reason"] == "no answer within 2 s in case 1"
+    assert "truthtest.hangs" in found["hangs"]["dtypes"]["int64"]["script"]
+
+
+def test_a_wrong_value_fails_and_a_refusal_or_a_fallback_is_partial(found: dict[str, Any]) -> None:
+    assert verdicts(found["wrong"]) == ["FAILED"] * 3
+    one = found["wrong"]["dtypes"]["float32"]
+    assert one["reason"].startswith(f"wrong value in {one['failed']} of 12 cases: ") and one["agreed"] > 0
+    assert verdicts(found["refuses"]) == ["PARTIAL"] * 3
+    assert "too large for me" in found["refuses"]["dtypes"]["float32"]["reason"]
+    assert verdicts(found["falls_back"]) == ["PARTIAL"] * 3
+    assert "silent CPU fallback" in found["falls_back"]["dtypes"]["float32"]["reason"]
+    assert "cpu_fallback" in found["falls_back"]["dtypes"]["float32"]["families"]
+
+
+def test_a_dtype_that_the_device_lacks_is_untested_and_no_fault(found: dict[str, Any]) -> None:
+    assert verdicts(found["lacks"]) == ["STRICT", "UNTESTED", "STRICT"]
+    assert found["lacks"]["dtypes"]["float64"]["reason"] == "the device lacks the dtype"
+
+
+def test_a_fallback_on_purpose_is_none_that_is_silent(found: dict[str, Any]) -> None:
+    assert verdicts(found["on_purpose"]) == ["STRICT"] * 3
+    assert found["on_purpose"]["dtypes"]["int64"]["families"] == {"cpu_fallback": 12}
+
+
+def test_what_cannot_be_run_has_a_reason(found: dict[str, Any]) -> None:
+    assert "no operator overload truthtest::nowhere" in found["nowhere"]["reason"]
+    assert found["record_stream"]["reason"] and not found["record_stream"]["dtypes"]
+
+
+def test_the_family_is_that_of_the_kernels_that_ran(found: dict[str, Any]) -> None:
+    """A registered overload counts itself, a composite one what it is made of."""
+    families = {op: found[op]["dtypes"]["float32"]["families"] for op in ("lerp.Scalar", "add.Tensor", "_foreach_neg")}
+    assert families["lerp.Scalar"] == {"ported": 8} and families["add.Tensor"] == {"mudnn": 8}
+    assert set(families["_foreach_neg"]) == {"mudnn"}
+
+
+def test_gradients_are_part_of_the_verdict(found: dict[str, Any]) -> None:
+    dtypes = found["sin"]["dtypes"]
+    assert dtypes["float32"]["gradients"] > 0 == dtypes["int64"]["gradients"]
+
+
+def test_a_server_that_is_killed_is_replaced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Who kills it is no matter: the task is tried once more, then said to be what it is, and the next one is run."""
+    culprit = tmp_path / "culprit.py"
+    culprit.write_text("import os, signal\nos.kill(os.getppid(), signal.SIGKILL)\n")
+    bad = Task("neg", cases=2, dtypes=("float32",), load=(str(culprit),))
+    found = list(answers([bad, Task("abs", cases=2, dtypes=("float32",))], 1))
+    assert [answer["op"] for answer in found] == ["neg", "abs"]
+    assert "was killed, twice" in found[0]["reason"] and found[1]["dtypes"]["float32"]["verdict"] == "STRICT"
+
+
+def test_a_server_that_does_not_start_is_a_message(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "torch.py").write_text("raise ImportError('no PyTorch today')\n")
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{pool.__file__.partition('/opgen/')[0]}")
+    with pytest.raises(OpgenError, match="does not start: ImportError: no PyTorch today"):
+        list(answers([Task("neg")], 2))
+
+
+# ---- the verb
+
+
+def run(*arguments: str) -> Any:
+    return CliRunner().invoke(opgen, ["test", "--no-build", *arguments], catch_exceptions=False)
+
+
+def test_opgen_test_shows_a_row_for_each_overload_and_dtype() -> None:
+    result = run("lerp.Scalar", "--cases", "4", "--dtype", "float32", "--dtype", "torch.float64")
+    assert result.exit_code == 0, result.output
+    rows = [line.split()[:3] for line in result.stdout.splitlines()]
+    for op in ("lerp.Scalar", "lerp_.Scalar", "lerp.Scalar_out"):
+        assert [op, "float32", "STRICT"] in rows and [op, "float64", "STRICT"] in rows
+    assert "ported" in result.stdout
+
+
+def test_opgen_test_of_a_wrong_operator_shows_how_to_reproduce_it_and_ends_with_1() -> None:
+    result = run("truthtest::wrong", "--load", OPERATORS, "--cases", "12", "--dtype", "float32")
+    assert result.exit_code == 1
+    assert "FAILED" in result.stdout and "To reproduce:" in result.stdout
+    assert "op = torch.ops.truthtest.wrong.default" in result.stdout
+
+
+def test_opgen_test_as_json() -> None:
+    result = run("neg_", "--cases", "3", "--dtype", "float32", "--format", "json")
+    records = json.loads(result.stdout)
+    assert result.exit_code == 0 and {r["op"] for r in records} == {"neg", "neg_", "neg.out"}
+    assert all(r["overall"] == "STRICT" for r in records)
+
+
+def test_opgen_test_of_an_overload_without_a_kernel_says_so() -> None:
+    rows = json.loads(CliRunner().invoke(opgen, ["coverage", "--format", "json"]).stdout)["overloads"]
+    missing = next(row["op"] for row in rows if row["kind"] is row["family"] is None)
+    result = run(missing, "--cases", "2")
+    line = next(line for line in result.stdout.splitlines() if line.startswith(f"{missing} "))
+    assert result.exit_code == 1 and "missing: no kernel" in line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["trill"], "did you mean 'tril' or"),
+        (["tril", "--dtype", "flaot32"], "did you mean 'float32'?"),
+        (["nowhere::op"], "has no operator 'nowhere::op'"),
+    ],
+)
+@pytest.mark.parametrize("verb", ["test", "truth"])
+def test_a_misspelling_is_answered(
+    verb: str, arguments: list[str], message: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main([verb, "--no-build", *arguments])
+    assert stopped.value.code == 1 and message in capfd.readouterr().err
+
+
+def test_the_dtypes_of_the_option_are_those_of_the_test_bench() -> None:
+    from opgen.testing.tensors import DTYPES as known
+    from opgen.truth.options import DTYPES as offered
+
+    assert tuple(str(dtype).removeprefix("torch.") for dtype in known) == offered
