@@ -16,6 +16,7 @@ from opgen.testing.domains import (
     indexing,
     linear,
     networks,
+    own,
     pointwise,
     randomness,
     reductions,
@@ -24,7 +25,7 @@ from opgen.testing.domains import (
 from opgen.testing.overload import Overload
 from opgen.testing.tensors import Numbers
 
-_SECTIONS = (pointwise, reductions, linear, indexing, copying, factories, networks, resampling, randomness)
+_SECTIONS = (pointwise, reductions, linear, indexing, copying, factories, networks, resampling, randomness, own)
 _DEFAULT = Domain()
 _DEFAULT_POINTWISE = Domain(numbers=Numbers(special=True))
 
