@@ -33,7 +33,9 @@ void run(TensorIteratorBase& iter, const Scalar& alpha, const AddLike& op) {
     // Over {0, 1} with saturation, self + alpha * other is an OR; sub_check has refused the
     // subtraction.
     if (alpha.to<bool>()) return RunBinary(iter, BinaryMode::LOGICAL_OR, {.name = op.name});
-    return RunUnary(iter, UnaryMode::IDENTITY, {.name = op.name, .compute = kByte});
+    // self alone: a copy, which broadcasts, as a Unary does not
+    iter.output().copy_(iter.input(0));
+    return;
   }
   if (alpha.equal(1)) return RunBinary(iter, op.plain, {.name = op.name});
   if (iter.is_cpu_scalar(2)) {

@@ -23,6 +23,7 @@ _SCRIPTS = 3
 @click.command(epilog="Example: opgen test lerp.Scalar --cases 200 --dtype float32")
 @click.argument("op", type=OPERATOR)
 @campaign_options
+@click.option("--judge/--no-judge", default=True, show_default=True, help="Ask PyTorch's own databases, too.")
 @format_option
 def command(
     op: str,
@@ -33,6 +34,7 @@ def command(
     timeout: float,
     load: Sequence[str],
     build: bool,
+    judge: bool,
     output: str,
 ) -> None:
     """Run one operator on the device and compare everything about it with the CPU: a verdict for each dtype.
@@ -43,11 +45,13 @@ def command(
 
     The exit status is 1 when a verdict is not STRICT for a dtype that the device supports.
     """
-    from dataclasses import replace
+    from contextlib import nullcontext
+    from dataclasses import asdict, replace
 
     from opgen.report import reporter
     from opgen.tables import print_table
     from opgen.truth.campaign import campaign
+    from opgen.truth.databases import asked
     from opgen.truth.record import Verdict
     from opgen.truth.session import bring_up_to_date, open_session, select
     from opgen.truth.tell import dtype_rows, print_scripts
@@ -57,21 +61,33 @@ def command(
     planned = select(session, [op], group=True, loaded=bool(load))
     if build:
         bring_up_to_date(session, settings.jobs)
-    run = {r.op: r for r in campaign(planned, settings, session.digests, session.project.root)}
+    with asked(session.project.root, op) if judge else nullcontext() as pending:
+        run = {r.op: r for r in campaign(planned, settings, session.digests, session.project.root)}
+        answer = pending.answer() if pending is not None else None
     records = [run[overload.op] for overload in planned]
     if output == "json":
-        click.echo(json.dumps([{**r.to_json(), "overall": r.verdict.value} for r in records], indent=1))
+        document = {"databases": asdict(answer) if answer is not None else None, "records": _as_json(records)}
+        click.echo(json.dumps(document, indent=1))
     else:
         rows = dtype_rows(records)
         print_table(
             ("overload", "dtype", "verdict", "cases", "compared", "family", "reason"), rows, right=frozenset({3, 4})
         )
+        if answer is not None:
+            click.echo(f"\n{answer.summary}")
+            for test, message in answer.failures:
+                click.echo(f"  {test}: {message}")
         print_scripts(records, _SCRIPTS)
     click.echo(
         f"{sum(r.seconds for r in records):.1f} s of CPU time", err=reporter().prose_to_stderr or output == "json"
     )
-    if any(record.verdict is not Verdict.STRICT for record in records if _counts(record)):
+    wrong = any(record.verdict is not Verdict.STRICT for record in records if _counts(record))
+    if wrong or (answer is not None and answer.failures):
         raise SystemExit(1)
+
+
+def _as_json(records: Sequence[Record]) -> list[dict[str, object]]:
+    return [{**record.to_json(), "verdict": record.verdict.value} for record in records]
 
 
 def _counts(record: Record) -> bool:

@@ -17,7 +17,7 @@ from typing import IO, Any
 from opgen.diagnostics import OpgenError
 from opgen.truth.probe import Task
 
-__all__ = ["answers"]
+__all__ = ["answers", "environment"]
 
 # An overload that takes the server itself down twice is not tried again.
 _ATTEMPTS = 2
@@ -30,6 +30,11 @@ _ENVIRONMENT = {
 }
 
 
+def environment() -> dict[str, str]:
+    """For a process that runs operators beside others."""
+    return {**os.environ, **_ENVIRONMENT}
+
+
 class _Server:
     """A process of opgen.truth.server and the task that it is at."""
 
@@ -37,9 +42,8 @@ class _Server:
         # the package that runs here, wherever the server's working folder is
         command = [sys.executable, "-m", "opgen.truth.server"]
         pipe = subprocess.PIPE
-        environment = {**os.environ, **_ENVIRONMENT}
         self.process = subprocess.Popen(
-            command, stdin=pipe, stdout=pipe, stderr=errors, text=True, env=environment, start_new_session=True
+            command, stdin=pipe, stdout=pipe, stderr=errors, text=True, env=environment(), start_new_session=True
         )
         self.task: Task | None = None
         self.ready = False

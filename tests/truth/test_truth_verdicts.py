@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from opgen.cli import main, opgen
 from opgen.diagnostics import OpgenError
 from opgen.truth import pool
+from opgen.truth.databases import Answer, asked, read_report
 from opgen.truth.pool import answers
 from opgen.truth.probe import Task
 
@@ -142,7 +143,7 @@ def test_a_server_that_does_not_start_is_a_message(monkeypatch: pytest.MonkeyPat
 
 
 def run(*arguments: str) -> Any:
-    return CliRunner().invoke(opgen, ["test", "--no-build", *arguments], catch_exceptions=False)
+    return CliRunner().invoke(opgen, ["test", "--no-build", "--no-judge", *arguments], catch_exceptions=False)
 
 
 def test_opgen_test_shows_a_row_for_each_overload_and_dtype() -> None:
@@ -163,9 +164,10 @@ def test_opgen_test_of_a_wrong_operator_shows_how_to_reproduce_it_and_ends_with_
 
 def test_opgen_test_as_json() -> None:
     result = run("neg_", "--cases", "3", "--dtype", "float32", "--format", "json")
-    records = json.loads(result.stdout)
-    assert result.exit_code == 0 and {r["op"] for r in records} == {"neg", "neg_", "neg.out"}
-    assert all(r["overall"] == "STRICT" for r in records)
+    document = json.loads(result.stdout)
+    records = {record["op"]: record["verdict"] for record in document["records"]}
+    assert result.exit_code == 0 and document["databases"] is None
+    assert records == dict.fromkeys(("neg", "neg_", "neg.out"), "STRICT")
 
 
 def test_opgen_test_of_an_overload_without_a_kernel_says_so() -> None:
@@ -198,3 +200,32 @@ def test_the_dtypes_of_the_option_are_those_of_the_test_bench() -> None:
     from opgen.truth.options import DTYPES as offered
 
     assert tuple(str(dtype).removeprefix("torch.") for dtype in known) == offered
+
+
+REPORT = """<testsuites><testsuite>
+<testcase classname="tests.judge.test_judge_itself" name="test_a_fault_is_found" />
+<testcase classname="tests.judge.test_op_db.TestOpDb" name="test_forward_lerp_musa_float32" />
+<testcase classname="tests.judge.test_op_db.TestOpDb" name="test_out_lerp_musa_float32">
+  <skipped message="why" /></testcase>
+<testcase classname="tests.judge.test_op_db.TestOpDb" name="test_errors_lerp_musa"><failure message="says
+  nothing">...</failure></testcase>
+</testsuite></testsuites>"""
+
+
+def test_the_report_of_the_databases_is_counted_without_the_judges_own_tests() -> None:
+    answer = read_report(REPORT)
+    assert answer == Answer(1, 1, (("test_errors_lerp_musa", "says nothing"),))
+    assert answer.summary == "PyTorch's own databases: 1 passed, 1 skipped, 1 failed"
+    assert "no entry" in read_report("<testsuites />").summary
+
+
+def test_a_judge_that_ends_early_is_a_failure_and_none_at_all_is_none(tmp_path: Path) -> None:
+    with asked(tmp_path, "lerp") as pending:
+        assert pending is None
+    folder = tmp_path / "tests" / "judge"
+    folder.mkdir(parents=True)
+    (folder / "conftest.py").write_text("raise SystemExit('out of order')\n")
+    with asked(tmp_path, "lerp") as pending:
+        assert pending is not None
+        answer = pending.answer()
+    assert len(answer.failures) == 1 and "ended with status" in answer.failures[0][1]
