@@ -45,7 +45,9 @@ __all__ = [
     "VendorOnly",
     "cuda_overloads",
     "has_cuda_kernel",
+    "has_kernel",
     "measure",
+    "overload_of",
     "state_of",
     "vendor_only",
 ]
@@ -208,7 +210,9 @@ def measure(
     return Matrix(
         torch_version=upstream.torch_version.partition("+")[0],
         overloads=tuple(
-            replace(_overload(op, registered, upstream), record=records.get(op)) for op in counted if op not in excluded
+            replace(overload_of(op, registered, upstream), record=records.get(op))
+            for op in counted
+            if op not in excluded
         ),
         vendor_only=tuple(excluded[op] for op in counted if op in excluded),
     )
@@ -217,18 +221,24 @@ def measure(
 def state_of(op: str, registrations: Iterable[Registration], upstream: Upstream, backend: Backend) -> State:
     """The state of any of upstream's overloads, whether it is counted or not."""
     mine = {r.op: r for r in registrations if r.dispatch_key == backend.dispatch_key}
-    return _overload(op, mine, upstream).state
+    return overload_of(op, mine, upstream).state
 
 
 def has_cuda_kernel(op: str, upstream: Upstream) -> bool:
     """Whether the overload, or the out overload that it delegates to, has a kernel for CUDA."""
-    if upstream.kernel(op, _REFERENCE_KEY) is not None:
+    return has_kernel(op, _REFERENCE_KEY, upstream)
+
+
+def has_kernel(op: str, key: str, upstream: Upstream) -> bool:
+    """Whether the overload, or the out overload that it delegates to, has a kernel under a dispatch key."""
+    if upstream.kernel(op, key) is not None:
         return True
     delegate = upstream.functions[op].structured_delegate
-    return delegate is not None and upstream.kernel(str(delegate), _REFERENCE_KEY) is not None
+    return delegate is not None and upstream.kernel(str(delegate), key) is not None
 
 
-def _overload(op: str, registered: Mapping[str, Registration], upstream: Upstream) -> Overload:
+def overload_of(op: str, registered: Mapping[str, Registration], upstream: Upstream) -> Overload:
+    """The state of one overload, counted or not; `registered` are the registrations under the backend's dense key."""
     registration = registered.get(op)
     if registration is not None and registration.unwritten:
         return Overload(op, State.SKELETON, None, None, registration.source)
@@ -236,7 +246,7 @@ def _overload(op: str, registered: Mapping[str, Registration], upstream: Upstrea
         on_cpu = registration.family == _FALLBACK_FAMILY
         state = State.CPU_FALLBACK if on_cpu else State.NATIVE
         return Overload(op, state, registration.kind.value, registration.family, registration.source)
-    if _is_composite(op, registered, upstream):
+    if op in upstream.functions and _is_composite(op, registered, upstream):
         return Overload(op, State.COMPOSITE, None, "composite", None)
     return Overload(op, State.MISSING, None, None, None)
 

@@ -1,19 +1,30 @@
-"""The matrix as files: coverage.json for programs, README.md for people."""
+"""The matrix as files: coverage.json for programs, README.md and a chart for people."""
 
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from opgen.coverage.matrix import Matrix, Overload, State
-from opgen.diagnostics import Location, OpgenError
+from opgen.coverage.chart import chart
+from opgen.coverage.files import write_file
+from opgen.coverage.matrix import Matrix, State
+from opgen.coverage.rows import MEANING, Row, Standing, by_dtype, by_standing, dtypes_of, family_of, worst_first
+from opgen.diagnostics import Location, OpgenError, shown
+from opgen.truth.record import Verdict
 
 __all__ = ["markdown", "shown_states", "to_json", "write_report"]
 
 _WRITTEN_BY = "Written by `opgen coverage --write coverage_report`"
 
-_MEANING = {
+CHART = "coverage.svg"
+_ELSEWHERE = "name a folder that can be written with --write FOLDER"
+_SHOWN = 40
+_LONGEST = 160
+
+_STATES = {
     State.NATIVE: "a kernel of this backend, or a function of PyTorch's that works on any device, is registered",
     State.CPU_FALLBACK: "registered, and goes through the CPU on purpose",
     State.COMPOSITE: "not registered: PyTorch's own kernel for any device calls other operators",
@@ -30,34 +41,46 @@ def to_json(matrix: Matrix) -> str:
     return head.removesuffix("[]\n}") + (f"[\n    {rows}\n  ]" if rows else "[]") + "\n}\n"
 
 
-def markdown(matrix: Matrix) -> str:
-    """The report: totals, families, kinds, then every overload. Byte-identical for equal matrices."""
+def markdown(matrix: Matrix, rows: Sequence[Row]) -> str:
+    """The report for people: what there is, how much of it is right, and what to look at first. The overloads one by
+    one are in coverage.json and on the page. Byte-identical for equal arguments."""
     totals = matrix.totals()
     with_kernel = matrix.denominator + totals["vendor_only"]
+    whole = by_standing(rows, lambda _: "").get("", Counter())
+    dtypes = dtypes_of(rows)
     parts = [
         "# Operator coverage",
         f"{_WRITTEN_BY}; do not edit.",
         f"PyTorch {matrix.torch_version} has a CUDA kernel for {with_kernel:,} overloads. "
         f"{totals['vendor_only']} of them belong to one vendor's library (listed below with the reason), "
-        f"which leaves **{matrix.denominator:,}** to cover.",
+        f"which leaves **{matrix.denominator:,}** to cover. {totals['registered']:,} are registered, "
+        f"{totals['registered'] - totals['cpu_fallback']:,} of them run on the device, and "
+        f"**{whole[Standing.STRICT]:,}** overloads are STRICT: three numbers, never one.",
+        f"![Overloads by namespace and kernel family]({CHART})",
+        "The overloads one by one: `opgen coverage OP`, `opgen coverage --html coverage.html` (search and filters), "
+        "[coverage.json](coverage.json).",
+        "## What runs",
         _table(
             ("state", "overloads", "share", "meaning"),
             [
-                (s.value, f"{matrix.count(s):,}", _share(matrix.count(s), matrix.denominator), _MEANING[s])
+                (s.value, f"{matrix.count(s):,}", _share(matrix.count(s), matrix.denominator), _STATES[s])
                 for s in shown_states(matrix)
             ],
         ),
-        f"{totals['registered']:,} are registered (native and cpu_fallback). Registered is not yet right: "
-        "what running an overload has shown stands in coverage.json under `verdicts`.",
-        "## By kernel family",
-        _table(("family", "registered overloads"), _counts(matrix.by_family())),
-        "## By kind",
-        _table(("kind", "registered overloads"), _counts(matrix.by_kind())),
-        *_section("Registered", (o for o in matrix.overloads if o.kind is not None)),
-        *_names("Composite", State.COMPOSITE, matrix),
-        *(_names("Skeleton", State.SKELETON, matrix) if matrix.count(State.SKELETON) else ()),
-        *_names("Missing", State.MISSING, matrix),
-        "## Vendor-only",
+        "## What is right",
+        _table(
+            ("verdict", "overloads", "share", "meaning"),
+            [(s.value, f"{whole[s]:,}", _share(whole[s], len(rows)), MEANING[s]) for s in Standing],
+        ),
+        *(() if dtypes else ("Nothing has been run yet: `opgen truth` does.",)),
+        *_groups("By namespace", "namespace", by_standing(rows, lambda row: row.namespace)),
+        *_groups("By kernel family", "family", by_standing(rows, family_of)),
+        *_groups("By kind", "kind", by_standing([r for r in rows if r.kind is not None], lambda row: row.kind)),
+        *(_groups("By dtype", "dtype", by_dtype(rows, dtypes)) if dtypes else ()),
+        *_worst(rows),
+        *_names("Missing", (State.MISSING, State.SKELETON), rows),
+        *_names("Through the CPU on purpose", (State.CPU_FALLBACK,), rows),
+        f"## Vendor-only ({len(matrix.vendor_only):,})",
         _table(
             ("operator", "library", "why it is not counted"),
             [(f"`{v.op}`", v.library, v.reason) for v in matrix.vendor_only],
@@ -71,9 +94,9 @@ def shown_states(matrix: Matrix) -> list[State]:
     return [state for state in State if state is not State.SKELETON or matrix.count(state)]
 
 
-def write_report(matrix: Matrix, folder: Path) -> None:
-    """Write README.md and coverage.json into ``folder``. Raises OpgenError, with nothing written, where that is not
-    possible or would replace a README.md that is not a report."""
+def write_report(matrix: Matrix, rows: Sequence[Row], folder: Path) -> list[Path]:
+    """Write README.md, coverage.json and the chart into ``folder``, and name them. Raises OpgenError where that is not
+    possible or, with nothing written, where it would replace a README.md that is not a report."""
     readme = folder / "README.md"
     try:
         if readme.exists() and _WRITTEN_BY not in readme.read_text(encoding="utf-8", errors="replace"):
@@ -83,28 +106,69 @@ def write_report(matrix: Matrix, folder: Path) -> None:
                 "name a folder for the report: `opgen coverage --write coverage_report`",
             )
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "coverage.json").write_text(to_json(matrix), encoding="utf-8")
-        readme.write_text(markdown(matrix), encoding="utf-8")
     except OSError as error:
         raise OpgenError(
-            f"cannot write the report: {error.strerror}",
-            Location(str(error.filename or folder)),
-            "name a folder that can be written with --write FOLDER",
+            f"cannot write the report: {error.strerror}", Location(str(error.filename or folder)), _ELSEWHERE
         ) from None
+    files = {"coverage.json": to_json(matrix), CHART: chart(rows), "README.md": markdown(matrix, rows)}
+    for name, text in files.items():
+        write_file(folder / name, text, _ELSEWHERE)
+    return [folder / name for name in files]
 
 
-def _section(title: str, overloads: Iterable[Overload]) -> tuple[str, str]:
-    rows = [(f"`{o.op}`", o.kind or "", o.family or "", o.source or "") for o in overloads]
-    return f"## {title} ({len(rows):,})", _table(("operator", "kind", "family", "source"), rows)
+def _groups(title: str, column: str, groups: Mapping[str, Mapping[Standing, int]]) -> tuple[str, str]:
+    rows = []
+    for name, counts in groups.items():
+        total = sum(counts.values())
+        numbers = [f"{counts.get(s, 0):,}" if counts.get(s) else "" for s in Standing]
+        rows.append((name, f"{total:,}", *numbers, _share(counts.get(Standing.STRICT, 0), total)))
+    return f"## {title}", _table((column, "overloads", *(s.value for s in Standing), "share strict"), rows)
 
 
-def _names(title: str, state: State, matrix: Matrix) -> tuple[str, str]:
-    names = [f"`{o.op}`" for o in matrix.overloads if o.state is state]
-    return f"## {title} ({len(names):,})", ", ".join(names) or "none"
+def _worst(rows: Sequence[Row]) -> tuple[str, ...]:
+    """The failed ones, then the partial ones, as many as one reads."""
+    bad = [row for row in worst_first(rows) if row.verdict in (Verdict.FAILED, Verdict.PARTIAL)]
+    if not bad:
+        return ()
+    lines = [
+        (
+            f"`{r.op}`",
+            r.verdict.value,
+            r.family or "",
+            _cell(r.reason or ""),
+            f"`{r.source.partition(':')[0]}`" if r.source else "",
+        )
+        for r in bad[:_SHOWN]
+    ]
+    table = _table(("operator", "verdict", "family", "why", "source"), lines)
+    rest = len(bad) - len(lines)
+    more = f"{rest:,} more: `opgen coverage --verdict failed`, `opgen coverage --verdict partial`."
+    return (f"## Worst first ({len(bad):,})", table, *((more,) if rest else ()))
 
 
-def _counts(counts: Mapping[str, int]) -> list[tuple[str, str]]:
-    return [(name, f"{count:,}") for name, count in counts.items()]
+def _names(title: str, states: Sequence[State], rows: Sequence[Row]) -> tuple[str, str]:
+    """Names by namespace, overloads of an operator together: a list to look something up in, so it is folded."""
+    chosen = [row for row in rows if row.state in states]
+    groups: dict[str, dict[str, list[str]]] = {}
+    for row in chosen:
+        base, _, overload = row.op.partition(".")
+        groups.setdefault(row.namespace, {}).setdefault(base, []).append(overload)
+    lines = []
+    for name, operators in sorted(groups.items()):
+        listed = ", ".join(
+            f"`{base}`" + (f" ({', '.join(o or 'default' for o in overloads)})" if overloads != [""] else "")
+            for base, overloads in operators.items()
+        )
+        lines.append(f"- **{name}**: {listed}")
+    body = "\n".join(lines) or "none"
+    return f"## {title} ({len(chosen):,})", f"<details><summary>the names</summary>\n\n{body}\n\n</details>"
+
+
+def _cell(text: str) -> str:
+    """Text in a table of Markdown: it must neither end the cell nor become markup."""
+    short = shown(text.splitlines()[0] if text else "")
+    short = short if len(short) <= _LONGEST else f"{short[: _LONGEST - 3]}..."
+    return re.sub(r"([\\`*_\[\]<>|&#~$])", r"\\\1", short)
 
 
 def _share(part: int, whole: int) -> str:

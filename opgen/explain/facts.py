@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from opgen.coverage.matrix import has_cuda_kernel, vendor_only
+from opgen.coverage.reasons import unlisted
 from opgen.diagnostics import Diagnostic, Location, Severity
 from opgen.emit import compat
 from opgen.emit.declarations import impl_class, meta_class
@@ -281,16 +282,7 @@ def _state(op: str, chosen: Sequence[Registration], own: bool, inputs: Inputs) -
     if own or (op in inputs.specs and not chosen):
         return "listed, but nothing is registered for dense tensors"
     listed = f"listed for {', '.join(r.dispatch_key for r in chosen)} only" if chosen else "not listed"
-    if any(upstream.kernel(op, key) is not None for key in COMPOSITE_KEYS):
-        return f"{listed}: PyTorch's own kernel calls other operators"
-    delegate = upstream.functions[op].structured_delegate
-    if delegate is not None and any(r.op == str(delegate) for r in inputs.registrations):
-        return f"{listed}: PyTorch allocates the result and calls {delegate}"
-    function = upstream.functions[op]
-    tensorless = not any(a.type.is_tensor_like() for a in function.func.arguments.flat_all)
-    if function.is_view_op or tensorless or function.func.arguments.has_generator_arg():
-        return f"{listed}: raises, as it cannot run on the CPU instead"
-    return f"{listed}: runs on the CPU, with a warning"
+    return f"{listed}: {unlisted(op, {r.op for r in inputs.registrations}, upstream)}"
 
 
 def _choice(r: Registration) -> Choice:

@@ -17,6 +17,7 @@ from opgen.backend import MUSA
 from opgen.cli import opgen
 from opgen.coverage.matrix import Matrix, State, cuda_overloads, measure, vendor_only
 from opgen.coverage.report import markdown, to_json
+from opgen.coverage.rows import Row, rows_of
 from opgen.truth.record import DtypeResult, Record, Verdict
 from opgen.upstream import Upstream, load_upstream
 
@@ -45,6 +46,10 @@ def record_of(op: str, verdict: Verdict) -> Record:
 
 def matrix_of(upstream: Upstream, *registrations: Any) -> Matrix:
     return measure(cast(Any, registrations), upstream, MUSA)
+
+
+def rows_for(upstream: Upstream, matrix: Matrix) -> tuple[Row, ...]:
+    return rows_of(matrix, {}, upstream)
 
 
 def states(matrix: Matrix) -> dict[str, State]:
@@ -89,7 +94,8 @@ def test_a_skeleton_counts_as_missing_and_is_told_apart(upstream: Upstream) -> N
     matrix, before = matrix_of(upstream, unwritten), matrix_of(upstream)
     assert states(matrix)["nonzero"] is State.SKELETON
     assert matrix.totals() == before.totals()
-    assert "## Skeleton (1)" in markdown(matrix) and "Skeleton" not in markdown(before)
+    assert "| skeleton | 1 |" in markdown(matrix, rows_for(upstream, matrix))
+    assert "skeleton" not in markdown(before, rows_for(upstream, before))
 
 
 def test_states_without_any_entry(upstream: Upstream) -> None:
@@ -237,8 +243,11 @@ def test_report_is_written_and_reproducible(entries: Path, tmp_path: Path) -> No
     for name in ("README.md", "coverage.json"):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
     readme = (tmp_path / "a" / "README.md").read_text()
-    assert "| `tril.out` | legacy_meta |" in readme
-    assert "| `cudnn_convolution` | cuDNN |" in readme
+    assert "| legacy_meta | 3 |" in readme
+    assert "`_fft_c2c`" in readme and "`cudnn_convolution` | cuDNN |" in readme
+    assert len(readme.splitlines()) < 300, "short enough to be read"
+    assert "![Overloads by namespace and kernel family](coverage.svg)" in readme
+    assert (tmp_path / "a" / "coverage.svg").read_text().startswith("<svg ")
 
 
 def test_unwritable_report_folder_is_a_message(
@@ -277,5 +286,5 @@ def test_errors_in_the_list_are_reported_with_status_1(tmp_path: Path) -> None:
 
 def test_markdown_and_json_agree(upstream: Upstream) -> None:
     matrix = matrix_of(upstream, registration("tril.out"))
-    assert f"**{matrix.denominator:,}**" in markdown(matrix)
+    assert f"**{matrix.denominator:,}**" in markdown(matrix, rows_for(upstream, matrix))
     assert json.loads(to_json(matrix))["totals"] == matrix.totals()
