@@ -33,6 +33,7 @@ _COMMANDS: dict[str, tuple[str, str, str]] = {
     "coverage": ("opgen.coverage.cli", "command", "Show the operator coverage matrix."),
     "test": ("opgen.truth.command_test", "command", "Run one operator on the device: a verdict for each dtype."),
     "truth": ("opgen.truth.command_truth", "command", "Run every operator on the device and keep the verdicts."),
+    "trace": ("opgen.trace.command", "command", "Run a script and list the operators it called."),
     "build": ("opgen.build", "command", "Generate, configure and compile."),
     "diff": ("opgen.releases.diff_cli", "command", "Show what another PyTorch changes for the operator list."),
     "versions": ("opgen.releases.versions_cli", "command", "Generate and syntax-check for several PyTorch releases."),

@@ -9,7 +9,7 @@ import click
 
 from opgen.progress import on_terminal
 
-__all__ = ["print_table"]
+__all__ = ["plain_table", "print_table"]
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset()) -> None:
@@ -17,13 +17,19 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, right:
     if on_terminal(sys.stdout):
         _print_rich(columns, rows, right)
         return
+    click.echo(plain_table(columns, rows, right=right))
+
+
+def plain_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset()) -> str:
+    """The table as lines of text, without the last line's end."""
     lines = [columns, *rows]
     widths = [max(len(line[i]) for line in lines) for i in range(len(columns))]
-    for line in lines:
-        cells = [
+    return "\n".join(
+        "  ".join(
             cell.rjust(w) if i in right else cell.ljust(w) for i, (cell, w) in enumerate(zip(line, widths, strict=True))
-        ]
-        click.echo("  ".join(cells).rstrip())
+        ).rstrip()
+        for line in lines
+    )
 
 
 def _print_rich(columns: Sequence[str], rows: Sequence[Sequence[str]], right: frozenset[int]) -> None:

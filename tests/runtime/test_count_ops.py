@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import threading
+import time
 import warnings
 
+import pytest
 import torch
 
 
@@ -77,3 +80,52 @@ def test_op_table_names_every_registration():
     assert table["add.Tensor"]["family"] == "mudnn"
     assert table["view"]["family"] == "upstream"
     assert len(table) >= 150
+
+
+def test_times_are_self_times_and_dtypes_are_those_of_the_device_tensors():
+    x, index = torch.ones(400, 400, device="musa"), torch.tensor([0, 1], device="musa")
+    weight = torch.ones(400, 400, device="musa")
+    with torch.musa.count_ops() as counts:
+        for _ in range(3):
+            torch.nn.functional.linear(x, weight)
+        x.index_select(0, index)
+        x.to(torch.float16)
+    assert counts.dtypes("mm") == {torch.float32: 3}
+    assert counts.dtypes("index_select") == {torch.float32: 1}
+    # linear does nothing itself: its time is that of what it calls, which is counted there.
+    assert 0 <= counts.seconds("linear") < counts.seconds("mm")
+    assert counts.seconds("no_such_op") == 0 and counts.dtypes("no_such_op") == {}
+    assert sum(counts.dtypes("_to_copy").values()) == counts["_to_copy"]
+
+
+def test_time_on_the_cpu_belongs_to_the_operator_that_went_there():
+    library = torch.library.Library("timed", "FRAGMENT")
+    library.define("slow(Tensor x) -> Tensor")
+    library.impl("slow", lambda x: (time.sleep(0.05), x + 1)[1], "CPU")
+    x = torch.ones(3, device="musa")
+    with warnings.catch_warnings(), torch.musa.count_ops() as counts:
+        warnings.simplefilter("ignore")
+        torch.ops.timed.slow(x)
+    assert counts.seconds("timed::slow") >= 0.05 and counts.fallbacks("timed::slow") == 1
+
+
+def test_times_of_threads_are_added_up_and_exceptions_leave_nothing_behind():
+    x = torch.ones(3, device="musa")
+
+    def work():
+        for _ in range(50):
+            x + 1
+            with pytest.raises(RuntimeError):
+                torch.mm(x, x)
+
+    with torch.musa.count_ops() as counts:
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert counts["add.Tensor"] == 200 and counts["mm"] == 200
+    assert counts.seconds("add.Tensor") > 0
+    with torch.musa.count_ops() as again:
+        x + 1
+    assert dict(again)["add.Tensor"] == 1 and 0 < again.seconds("add.Tensor") < counts.seconds("add.Tensor")

@@ -8,9 +8,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
 
+import torch
+
 from torch_musa import _backend
 
 _C = _backend.extension()
+
+_Calls = tuple[int, int, Mapping[torch.dtype, int]]
+"""Calls, nanoseconds, calls by dtype."""
 
 CPU_FALLBACK = "cpu_fallback"
 COMPOSITE = "composite"
@@ -46,6 +51,8 @@ class OpCounts(Mapping[str, int]):
 
     def __init__(self) -> None:
         self._calls: Counter[str] = Counter()
+        self._nanoseconds: Counter[str] = Counter()
+        self._dtypes: dict[str, Counter[torch.dtype]] = {}
         self._on_cpu: Counter[str] = Counter()
 
     def __getitem__(self, op: str) -> int:
@@ -62,6 +69,21 @@ class OpCounts(Mapping[str, int]):
 
     def __repr__(self) -> str:
         return f"OpCounts({dict(self._calls)})"
+
+    def seconds(self, op: str) -> float:
+        """Host time inside the operator, less that inside the counted operators it called.
+
+        Where launches block (MUSA_LAUNCH_BLOCKING=1) that is the time its kernels ran, else the time to launch them.
+        """
+        return self._nanoseconds[op] / 1e9
+
+    def dtypes(self, op: str) -> dict[torch.dtype, int]:
+        """Calls by the dtype of the first musa tensor among the operands, or else the results."""
+        return dict(self._dtypes.get(op, {}))
+
+    def fallbacks(self, op: str) -> int:
+        """Calls that ran on the CPU."""
+        return self._on_cpu[op]
 
     def family(self, op: str) -> str:
         """mudnn, ported, upstream (PyTorch's own code on our kernels or on none), cpu_fallback, or composite."""
@@ -83,10 +105,18 @@ class OpCounts(Mapping[str, int]):
         families = ", ".join(f"{family} {calls}" for family, calls in totals.items())
         return f"{families or 'no operators'}; CPU fallback {on_cpu}"
 
+    def _fill(self, before: Mapping[str, _Calls], after: Mapping[str, _Calls]) -> None:
+        for op, (calls, nanoseconds, dtypes) in after.items():
+            had_calls, had_nanoseconds, had_dtypes = before.get(op, (0, 0, {}))
+            if calls > had_calls:
+                self._calls[op] = calls - had_calls
+                self._nanoseconds[op] = nanoseconds - had_nanoseconds
+                self._dtypes[op] = Counter(dtypes) - Counter(had_dtypes)
+
 
 @contextmanager
 def count_ops() -> Iterator[OpCounts]:
-    """Counts the operators that run on musa tensors inside the block, on every thread, by overload name.
+    """Counts and times the operators that run on musa tensors inside the block, on every thread, by overload name.
 
     The result is filled when the block ends.
 
@@ -95,12 +125,12 @@ def count_ops() -> Iterator[OpCounts]:
     >>> print(counts.summary())
     """
     counts = OpCounts()
-    calls_before = Counter(_C._op_counter_counts())
+    calls_before: Mapping[str, _Calls] = _C._op_counter_calls()
     fallback_before = Counter(_C._fallback_counts())
     _C._op_counter_start()
     try:
         yield counts
     finally:
         _C._op_counter_stop()
-        counts._calls.update(Counter(_C._op_counter_counts()) - calls_before)
+        counts._fill(calls_before, _C._op_counter_calls())
         counts._on_cpu.update(Counter(_C._fallback_counts()) - fallback_before)

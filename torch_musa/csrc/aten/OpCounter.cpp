@@ -4,19 +4,22 @@
 #include <ATen/record_function.h>
 #include <c10/util/Exception.h>
 
-#include <algorithm>
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 #include "torch_musa/csrc/aten/OpName.h"
 
 namespace at::musa {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 struct State {
   std::mutex mutex;
-  std::map<std::string, int64_t> counts;
+  std::map<std::string, OpCalls> calls;
   int running = 0;
   std::optional<CallbackHandle> callback;
 };
@@ -26,49 +29,88 @@ State& state() {
   return *instance;
 }
 
-bool is_musa(const Tensor& tensor) {
-  return tensor.defined() && tensor.device().type() == DeviceType::PrivateUse1;
+/// The dtype of the first musa tensor in a value, nullopt where it holds none.
+std::optional<ScalarType> musa_dtype(const c10::IValue& value) {
+  if (value.isTensor()) {
+    const auto& tensor = value.toTensor();
+    const bool on_musa = tensor.defined() && tensor.device().type() == DeviceType::PrivateUse1;
+    return on_musa ? std::make_optional(tensor.scalar_type()) : std::nullopt;
+  }
+  if (value.isList()) {  // of tensors, or of optional ones
+    for (const c10::IValue& item : value.toListRef()) {
+      if (!item.isTensor() && !item.isNone()) break;  // of numbers
+      if (auto dtype = musa_dtype(item)) return dtype;
+    }
+  }
+  return std::nullopt;
 }
 
-bool holds_musa_tensor(const c10::IValue& value) {
-  if (value.isTensor()) {
-    return is_musa(value.toTensor());
+template <typename Values>
+std::optional<ScalarType> first_musa_dtype(const Values& values) {
+  for (const c10::IValue& value : values) {
+    if (auto dtype = musa_dtype(value)) return dtype;
   }
-  if (value.isTensorList()) {
-    const auto list = value.toTensorVector();
-    return std::any_of(list.begin(), list.end(), is_musa);
-  }
-  if (value.isList()) {  // optional tensors, for one
-    const auto list = value.toListRef();
-    return std::any_of(list.begin(), list.end(), holds_musa_tensor);
-  }
-  return false;
+  return std::nullopt;
 }
+
+// The calls in progress on a thread, outermost first.
+struct Frame {
+  const void* call;
+  Clock::duration counted_inside{};
+};
+thread_local std::vector<Frame> frames;
 
 // Operands are alive only when the call begins, results only when it ends.
 struct Call : public ObserverContext {
-  bool on_musa = false;
+  std::optional<ScalarType> dtype;
+  Clock::time_point entered;  // before what the counter itself costs
+  Clock::time_point began;    // after it
 };
 
 std::unique_ptr<ObserverContext> on_begin(const RecordFunction& function) {
+  const auto entered = Clock::now();
   auto call = std::make_unique<Call>();
-  const auto inputs = function.inputs();
-  call->on_musa = std::any_of(inputs.begin(), inputs.end(), holds_musa_tensor);
+  call->dtype = first_musa_dtype(function.inputs());
+  frames.push_back({call.get(), {}});
+  call->entered = entered;
+  call->began = Clock::now();
   return call;
 }
 
-void on_end(const RecordFunction& function, ObserverContext* context) {
-  bool on_musa = static_cast<Call*>(context)->on_musa;
-  if (!on_musa) {
-    const auto& outputs = function.outputs();
-    on_musa = std::any_of(outputs.begin(), outputs.end(), holds_musa_tensor);
+/// Takes the call off this thread's stack and says how long counted operators ran inside it. Calls
+/// above it ended without a word; one that began on another thread is not there.
+Clock::duration pop(const Call* call) {
+  for (size_t depth = frames.size(); depth-- > 0;) {
+    if (frames[depth].call == call) {
+      const auto inside = frames[depth].counted_inside;
+      frames.resize(depth);
+      return inside;
+    }
   }
+  return {};
+}
+
+void on_end(const RecordFunction& function, ObserverContext* context) {
+  const auto ended = Clock::now();
+  auto* call = static_cast<Call*>(context);
+  const auto inside = pop(call);
+  if (!call->dtype.has_value()) call->dtype = first_musa_dtype(function.outputs());
   const auto name = function.operator_name();
-  if (on_musa && name.has_value()) {
+  if (!call->dtype.has_value() || !name.has_value()) {
+    // Time on the CPU belongs to the operator that went there; only what is counted is set apart.
+    if (!frames.empty()) frames.back().counted_inside += inside;
+    return;
+  }
+  {
+    const auto self = ended - call->began - inside;
     State& s = state();
     const std::lock_guard<std::mutex> lock(s.mutex);
-    ++s.counts[op_list_name(*name)];
+    OpCalls& calls = s.calls[op_list_name(*name)];
+    ++calls.calls;
+    ++calls.dtypes[*call->dtype];
+    calls.self_nanoseconds += std::chrono::nanoseconds(self).count();
   }
+  if (!frames.empty()) frames.back().counted_inside += Clock::now() - call->entered;
 }
 
 }  // namespace
@@ -94,10 +136,10 @@ void OpCounter::stop() {
   }
 }
 
-std::map<std::string, int64_t> OpCounter::counts() {
+std::map<std::string, OpCalls> OpCounter::calls() {
   State& s = state();
   const std::lock_guard<std::mutex> lock(s.mutex);
-  return s.counts;
+  return s.calls;
 }
 
 }  // namespace at::musa
