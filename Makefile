@@ -13,7 +13,7 @@ RELEASES ?= 2.9.1 2.11.0 2.13.0 2.14.1 2.15.0
 SANITIZERS ?= address undefined thread
 CXX_SOURCES = git ls-files '*.cpp' '*.h' '*.cu' '*.cuh' '*.muh'
 
-.PHONY: help env build demo test truth sanitize bench lint format coverage versions clean
+.PHONY: help env build demo test truth sanitize bench lint format coverage images versions clean
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
@@ -48,10 +48,13 @@ bench: build ## the speed figures, each beside what it is compared with
 
 truth: $(STAMP) ## run every operator, then the judge; renew coverage_report/ (goes on where it was interrupted)
 	$(BIN)/opgen truth --jobs $(JOBS)
-	$(BIN)/opgen coverage --write coverage_report
+	$(BIN)/opgen coverage --write coverage_report --html coverage_report/index.html
 
-coverage: $(STAMP) ## renew coverage_report/
-	$(BIN)/opgen coverage --write coverage_report
+coverage: $(STAMP) ## renew coverage_report/, and write its page (index.html)
+	$(BIN)/opgen coverage --write coverage_report --html coverage_report/index.html
+
+images: coverage ## the pictures of that page in docs/images (needs chromium and chromium-driver)
+	$(BIN)/python docs/images/take.py coverage_report/index.html
 
 versions: $(STAMP) ## generate and syntax-check for every supported PyTorch; renew docs/versions.md
 	$(BIN)/opgen versions $(RELEASES) --jobs $(JOBS) --write docs/versions.md

@@ -31,8 +31,7 @@ def _file(text: str) -> Any:
 
 
 @click.command(
-    epilog="Examples: opgen coverage --html coverage.html; opgen coverage lerp.Scalar; opgen coverage --missing; "
-    "opgen coverage --since HEAD~1; opgen coverage --fail-under 'strict>=55%' --fail-under 'failed<=0'"
+    epilog="Example: opgen coverage --html coverage.html --fail-under 'strict>=55%' --fail-under 'failed<=0'"
 )
 @click.argument("op", type=OPERATOR, required=False)
 @yaml_option

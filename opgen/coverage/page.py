@@ -60,7 +60,7 @@ def render_page(matrix: Matrix, rows: Sequence[Row], title: str, commit: str | N
             denominator=matrix.denominator,
             registered=totals["registered"],
             vendor_only=totals["vendor_only"],
-            measured=bool(dtypes),
+            measured=sum(row.verdict is not Verdict.UNTESTED for row in rows),
             commit=commit,
             standings=_parts(by_standing(rows, lambda _: "").get("", {}), len(rows)),
             panels=[
@@ -128,10 +128,14 @@ def _row_data(row: Row, dtypes: Sequence[str]) -> dict[str, Any]:
 
 
 def _parts(counts: Mapping[Standing, int], total: int) -> list[Part]:
-    return [
-        Part(s.value, counts.get(s, 0), f"{counts.get(s, 0) / total:.0%}" if total else "", MEANING[s])
-        for s in Standing
-    ]
+    return [Part(s.value, counts.get(s, 0), _share(counts.get(s, 0), total), MEANING[s]) for s in Standing]
+
+
+def _share(part: int, total: int) -> str:
+    """In whole percent; what is there never shows as nothing."""
+    if not total:
+        return ""
+    return "<1%" if 0 < part / total < 0.005 else f"{part / total:.0%}"
 
 
 def _lines(rows: Sequence[Row], key: Any) -> list[dict[str, Any]]:

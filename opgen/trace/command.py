@@ -29,7 +29,7 @@ _BLOCKING = "MUSA_LAUNCH_BLOCKING"
 
 @click.command(
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
-    epilog="Examples: opgen trace examples/train_digits.py --epochs 1; opgen trace --format json -m mypackage.train",
+    epilog="Example: opgen trace --top 20 examples/train_digits.py --epochs 1",
 )
 @click.argument("script", metavar="SCRIPT [ARGUMENT]...", nargs=-1, type=click.UNPROCESSED, required=True)
 @yaml_option

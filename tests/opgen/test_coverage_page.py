@@ -334,10 +334,10 @@ def test_colours_have_words(opened: Any) -> None:
 
 
 @pytest.mark.parametrize("width", [320, 390, 768])
-def test_a_phone_shows_cards_and_never_scrolls_sideways(browser: Any, whole: str, width: int) -> None:
+def test_a_phone_shows_cards_and_never_scrolls_sideways(browser: Any, address: str, width: int) -> None:
     screen(browser, width, 800, phone=True)
     browser.get("about:blank")
-    browser.get(whole)
+    browser.get(address)
     for hash_ in ("", "#op=lerp.Scalar_out&op=tril.out", "#verdict=MISSING"):
         browser.execute_script("location.hash = arguments[0]", hash_)
         browser.execute_async_script("setTimeout(arguments[0], 50)")

@@ -27,7 +27,7 @@
         element("span", { class: "vh" }, says));
     });
     const standing = item.verdict ? words[item.verdict] : "vendor-only";
-    const tr = element("tr", { class: "row", role: "row" },
+    const tr = element("tr", { class: item.v ? "row" : "row untried", role: "row" },
       element("td", { class: "op", role: "rowheader" }, button),
       element("td", { class: "fam", role: "cell" }, item.family, element("small", {}, item.kind || "")),
       element("td", { class: "ver", role: "cell" }, element("span", { class: `pill ${item.verdict || "U"}` }, standing)),
