@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 _SHOWN = 60
+_LOG_SECONDS = 30
 
 
 @click.command(epilog="Example: opgen truth --jobs 2 && opgen coverage --write coverage_report")
@@ -55,7 +57,7 @@ def command(
     """
     from opgen.truth.campaign import campaign
     from opgen.truth.session import bring_up_to_date, open_session, select
-    from opgen.truth.store import COMMITTED, valid_records
+    from opgen.truth.store import COMMITTED, committed_records, valid_records
     from opgen.truth.tell import print_worst, totals, worst_first
 
     settings = settings_of(cases, seed, dtypes, jobs, timeout, load)
@@ -66,8 +68,9 @@ def command(
         raise OpgenError("nothing to run: none of these overloads has a kernel", hint="`opgen explain OP` tells more")
     if build:
         bring_up_to_date(session, settings.jobs)
-    committed = session.project.root / COMMITTED
-    known = {} if fresh else valid_records(session.store, committed, session.digests, [one.op for one in planned])
+    names = [overload.op for overload in planned]
+    committed = {} if fresh else committed_records(session.project.root / COMMITTED)
+    known = {} if fresh else valid_records(session.store.load_all(), committed, session.digests, names)
     records: list[Record] = []
     with _progress(len(planned)) as step:
         for record in campaign(planned, settings, session.digests, session.project.root, session.store, known):
@@ -88,11 +91,20 @@ def _lacks_kernel(overload: Planned) -> bool:
 
 @contextmanager
 def _progress(total: int) -> Iterator[Callable[[Record], None]]:
-    """A bar on a terminal; silence in a pipe or a log."""
+    """A bar on a terminal; elsewhere a line every half minute, so that a log shows that something moves."""
     from opgen.progress import on_terminal
 
     if not on_terminal(sys.stderr):
-        yield lambda record: None
+        done, last = 0, time.monotonic()
+
+        def log(record: Record) -> None:
+            nonlocal done, last
+            done += 1
+            if time.monotonic() - last >= _LOG_SECONDS:
+                last = time.monotonic()
+                print(f"running {done}/{total} {record.op}", file=sys.stderr, flush=True)
+
+        yield log
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn

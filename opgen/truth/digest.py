@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from opgen.registration import Registration
     from opgen.truth.record import Record
 
-__all__ = ["Digests", "holds", "load_digests"]
+__all__ = ["Digests", "chosen_target", "holds", "load_digests"]
 
 # Goes up when what records say changes in a way that no source shows.
 _FORMAT = "1"
@@ -95,6 +95,11 @@ class Digests:
         helpers = "\0".join(self.printed.helpers)
         bench = [self.kernel(op) for op in _BENCH_OPS]
         return _sha(_FORMAT, self.torch, self.target, self.arch, self.tree.digest(device), helpers, *bench)
+
+
+def chosen_target() -> str:
+    """The toolkit that the environment names: TORCH_MUSA_TARGET, else the stand-in on the host."""
+    return os.environ.get("TORCH_MUSA_TARGET", "host")
 
 
 def holds(record: Record, digests: Digests) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import hashlib
 from collections.abc import Mapping
+from itertools import accumulate
 from pathlib import Path
 
 __all__ = ["HarnessDigests"]
@@ -51,27 +52,26 @@ class HarnessDigests:
 
 def split_table(text: str) -> tuple[Mapping[str, str], str]:
     """A section's source as the lines of its TABLE, by operator name, and everything else. No TABLE, no lines."""
+    raw = text.encode()
+    starts = list(accumulate((len(line) for line in raw.splitlines(keepends=True)), initial=0))
+
+    def place(line: int, column: int) -> int:
+        return starts[line - 1] + column
+
     lines: dict[str, str] = {}
-    cuts: list[tuple[int, int]] = []
-    starts = [0]
-    for line in text.encode().splitlines(keepends=True):
-        starts.append(starts[-1] + len(line))
+    rest, at = b"", 0
     for node in ast.parse(text).body:
         named = isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == "TABLE" for t in node.targets)
         if not (named and isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict)):
             continue
         for key, value in zip(node.value.keys, node.value.values, strict=True):
-            segment = ast.get_source_segment(text, value)
-            if isinstance(key, ast.Constant) and isinstance(key.value, str) and segment is not None:
-                lines.update(dict.fromkeys(key.value.split(), segment))
+            if isinstance(key, ast.Constant) and isinstance(key.value, str):
                 assert value.end_lineno is not None and value.end_col_offset is not None
-                begin = starts[key.lineno - 1] + key.col_offset
-                cuts.append((begin, starts[value.end_lineno - 1] + value.end_col_offset))
-    raw, rest, at = text.encode(), b"", 0
-    for begin, end in sorted(cuts):
-        rest += raw[at:begin]
-        at = end
-    # what is left between the lines of the table, commas and comments, decides nothing
+                end = place(value.end_lineno, value.end_col_offset)
+                segment = raw[place(value.lineno, value.col_offset) : end]
+                lines.update(dict.fromkeys(key.value.split(), segment.decode()))
+                rest, at = rest + raw[at : place(key.lineno, key.col_offset)], end
+    # what is left between the lines of the table decides nothing
     rest = b"\n".join(line for line in (rest + raw[at:]).splitlines() if line.strip() not in (b",", b""))
     return lines, rest.decode()
 

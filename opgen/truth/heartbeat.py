@@ -23,7 +23,8 @@ class Beat:
     case: int = 0
     """The number of the case in that dtype, from 1."""
     phase: str = ""
-    """reference: only the CPU has been asked yet; device: from the call on the device on; gradients: in backward."""
+    """trying: which dtypes the reference takes; reference: only the CPU has been asked for this case; device: from the
+    call on the device on; gradients: in backward."""
     script: str = ""
     """A program that makes the case again."""
 

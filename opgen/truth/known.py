@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from opgen.truth.digest import chosen_target
 from opgen.truth.store import COMMITTED, Store, committed_records
 
 if TYPE_CHECKING:
@@ -17,12 +17,12 @@ __all__ = ["known_records"]
 
 def known_records(root: Path, sources: Sources, analysis: Analysis) -> dict[str, Record]:
     """The records of the project at ``root``, its store's and the committed ones, that hold for these sources."""
-    target = os.environ.get("TORCH_MUSA_TARGET", "host")
+    target = chosen_target()
     store = Store.of(root, target, sources.install.release)
-    committed = root / COMMITTED
-    if not store.load_all() and not committed_records(committed):
-        return {}  # digests take a second or two
+    own, committed = store.load_all(), committed_records(root / COMMITTED)
+    if not own and not committed:
+        return {}  # digests take half a second
     from opgen.truth.digest import load_digests
     from opgen.truth.store import valid_records
 
-    return valid_records(store, committed, load_digests(sources, analysis, target))
+    return valid_records(own, committed, load_digests(sources, analysis, target))

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from opgen.backend import MUSA
 from opgen.truth.heartbeat import Beat, Heartbeat
 from opgen.truth.judging import judge, sentence, with_gradients
 
@@ -35,7 +36,7 @@ class Task:
     shrink: bool = False
     timeout: float = 60
     """Seconds that a call may take."""
-    device: str = "musa"
+    device: str = MUSA.name
     load: tuple[str, ...] = ()
     """Shared libraries and Python files with operators, loaded before."""
     skip: tuple[str, ...] = ()
@@ -65,6 +66,7 @@ def probe(task: Task, beat: Heartbeat, send: Send) -> None:
         for path in task.load:
             _load(path)
         subject = load_subject(task.op, device=task.device)
+        beat.note(Beat(phase="trying"))
         wanted = task.dtypes
         accepted = [str(dtype).removeprefix("torch.") for dtype in subject.dtypes()]
         names = [name for name in accepted if wanted is None or name in wanted]
@@ -97,8 +99,8 @@ def _probe_dtype(task: Task, dtype: Any, beat: Heartbeat, send: Send) -> None:
     def watch() -> Iterator[None]:
         nonlocal watched
         beat.phase("device")
-        # what shrinking runs again is no case more
-        with _counted(task, calls, families if watched < number else Counter()):
+        # what shrinking runs is no case more
+        with _counted(task, calls, families if watched < number <= task.cases else Counter()):
             watched = number
             yield
 

@@ -54,6 +54,10 @@ class DtypeResult:
     failed: int = 0
     gradients: int = 0
     """Cases in which gradients were compared, too."""
+    judged: int = 0
+    """Tests of PyTorch's own databases that ran the overload and passed."""
+    judge_failed: int = 0
+    """Tests of PyTorch's own databases about the overload that failed, those with a known reason among them."""
     families: Mapping[str, int] = field(default_factory=dict)
     """Calls by the kernel family that really ran, as the dispatcher counted them."""
     reason: str | None = None
@@ -82,6 +86,7 @@ class Record:
     digest: str
     """Of everything the results depend on: kernel, headers, toolkit, harness, PyTorch. Another digest: probe again."""
     seconds: float
+    """Of one core."""
     dtypes: Mapping[str, DtypeResult] = field(default_factory=dict)
     """By the name of the main dtype, without "torch."."""
     reason: str | None = None

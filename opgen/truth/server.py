@@ -22,6 +22,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from opgen.backend import MUSA
 from opgen.truth.heartbeat import Heartbeat
 from opgen.truth.judging import crashed, hung, sentence
 from opgen.truth.probe import Task, probe
@@ -65,6 +66,8 @@ def _import() -> None:
     """All that is slow and the same for every task."""
     import torch
 
+    if not hasattr(torch, MUSA.name):
+        raise SystemExit(f"PyTorch {torch.__version__} has no device '{MUSA.name}'")
     torch.set_num_threads(1)
     import opgen.testing.gradients
     import opgen.testing.survey
@@ -95,7 +98,8 @@ def _serve(task: Task, beat: Heartbeat) -> dict[str, Any]:
         how = _how(child.status)
         if not last.dtype or last.dtype in dtypes:
             ended = f"no answer within {task.timeout * _START_FACTOR:g} s" if child.hung else how
-            answer["reason"] = f"{ended} before the first case" + (f": {sentence(child.said)}" if child.said else "")
+            where = "the reference, while its dtypes are tried:" if last.phase == "trying" else "before the first case:"
+            answer["reason"] = " ".join(filter(None, (where, ended, sentence(child.said))))
             break
         found = hung(last, task.timeout) if child.hung else crashed(last, how, child.said)
         dtypes[last.dtype] = asdict(found)

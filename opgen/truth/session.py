@@ -42,7 +42,7 @@ def open_session() -> Session:
     """The project around the working folder. Faults of its operator list are reported and end the command."""
     from opgen.gen import Sources, analyse
     from opgen.project import find_project
-    from opgen.truth.digest import load_digests
+    from opgen.truth.digest import chosen_target, load_digests
     from opgen.truth.plan import plan
     from opgen.truth.store import Store
 
@@ -53,7 +53,7 @@ def open_session() -> Session:
     if diagnostics.errors:
         report(diagnostics, "nothing was run")
         raise SystemExit(1)
-    target = os.environ.get("TORCH_MUSA_TARGET", "host")
+    target = chosen_target()
     return Session(
         project=project,
         sources=sources,

@@ -8,10 +8,11 @@ dependency files say (a test compares the two), and the same on a machine that h
 from __future__ import annotations
 
 import hashlib
+import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 __all__ = ["SourceTree"]
 
@@ -36,6 +37,8 @@ class SourceTree:
         self._functions = {name: frozenset(paths) for name, paths in functions.items()}
         self._texts: dict[str, bytes | None] = {}
         self._closures: dict[str, frozenset[str]] = {}
+        self._edges: dict[str, tuple[str, ...]] = {}
+        self._folders: dict[str, list[str]] = {}
         self._hashes: dict[str, str] = {}
         self._word_sets: dict[str, frozenset[str]] = {}
 
@@ -57,16 +60,18 @@ class SourceTree:
 
     def below(self, *folders: str, suffixes: tuple[str, ...] = ()) -> list[str]:
         """The files below folders (or a file that is named itself), sorted; no caches of Python's."""
-        found: list[str] = []
-        for folder in folders:
+        return [path for folder in folders for path in self._below(folder) if path.endswith(suffixes or "")]
+
+    def _below(self, folder: str) -> list[str]:
+        if folder not in self._folders:
             start = self._root / folder
             paths = [start] if start.is_file() else sorted(start.rglob("*"))
-            found += [
+            self._folders[folder] = [
                 path.relative_to(self._root).as_posix()
                 for path in paths
-                if path.is_file() and "__pycache__" not in path.parts and (not suffixes or path.suffix in suffixes)
+                if "__pycache__" not in path.parts and path.is_file()
             ]
-        return found
+        return self._folders[folder]
 
     def closure(self, path: str) -> frozenset[str]:
         """Every file of the project that a source is made of, itself among them."""
@@ -77,7 +82,9 @@ class SourceTree:
                 at = left.pop()
                 if at not in seen and self.text(at) is not None:
                     seen.add(at)
-                    left += self._next(at)
+                    if at not in self._edges:
+                        self._edges[at] = tuple(dict.fromkeys(self._next(at)))
+                    left += self._edges[at]
             self._closures[path] = frozenset(seen)
         return self._closures[path]
 
@@ -92,15 +99,15 @@ class SourceTree:
 
     def _included(self, path: str) -> Iterator[str]:
         text = self.text(path) or b""
-        folder = PurePosixPath(path).parent
+        folder = posixpath.dirname(path)
         for match in _INCLUDE.finditer(text):
             name = match[1].decode(errors="replace")
             # a .cu file is compiled after the port step has renamed what it includes
             ported = name.replace("cuda", "musa").replace("CUDA", "MUSA").replace(".cuh", ".muh")
             for candidate in dict.fromkeys((name, ported)):
-                for base in (str(folder), *_ROOTS):
-                    joined = _normal(PurePosixPath(base) / candidate)
-                    if joined and self.text(joined) is not None:
+                for base in (folder, *_ROOTS):
+                    joined = posixpath.normpath(posixpath.join(base, candidate))
+                    if not joined.startswith(("../", "/")) and self.text(joined) is not None:
                         yield joined
                         break
 
@@ -146,16 +153,3 @@ class SourceTree:
         if path not in self._hashes:
             self._hashes[path] = hashlib.sha256(self.text(path) or b"").hexdigest()
         return self._hashes[path]
-
-
-def _normal(path: PurePosixPath) -> str | None:
-    """Without `..`; None for what lies outside the project."""
-    parts: list[str] = []
-    for part in path.parts:
-        if part == "..":
-            if not parts:
-                return None
-            parts.pop()
-        elif part not in ("", ".", "/"):
-            parts.append(part)
-    return "/".join(parts)

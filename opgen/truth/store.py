@@ -91,9 +91,14 @@ def _from_row(row: Mapping[str, object], torch: str) -> Record | None:
 
 
 def valid_records(
-    store: Store, committed: Path, digests: Digests, ops: Iterable[str] | None = None
+    own: Mapping[str, Record], committed: Mapping[str, Record], digests: Digests, ops: Iterable[str] | None = None
 ) -> dict[str, Record]:
-    """What is known and still holds, by overload: this machine's own records first, then the committed ones."""
-    known = {**committed_records(committed), **{op: r for op, r in store.load_all().items() if holds(r, digests)}}
-    wanted = known.keys() if ops is None else known.keys() & set(ops)
-    return {op: known[op] for op in sorted(wanted) if holds(known[op], digests)}
+    """What is known and still holds, by overload: this machine's ``own`` records first, then the ``committed`` ones."""
+    wanted = sorted(own.keys() | committed.keys()) if ops is None else ops
+    found: dict[str, Record] = {}
+    for op in wanted:
+        candidates = (records[op] for records in (own, committed) if op in records)
+        record = next((record for record in candidates if holds(record, digests)), None)
+        if record is not None:
+            found[op] = record
+    return found

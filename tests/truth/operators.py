@@ -53,8 +53,25 @@ def lacks(x):
     return torch.neg(x)
 
 
+def breaks_the_cpu(x):
+    os.abort()
+
+
+class TwiceTheGradient(torch.autograd.Function):
+    @staticmethod
+    def forward(context, x):
+        return torch.neg(x)
+
+    @staticmethod
+    def backward(context, gradient):
+        return -2 * gradient
+
+
+define("wrong_gradient", torch.neg)
+library.impl("wrong_gradient", torch.neg, "AutogradCPU")
+library.impl("wrong_gradient", TwiceTheGradient.apply, "AutogradPrivateUse1")
 define("right", torch.neg)
+define("breaks_the_cpu", torch.neg, breaks_the_cpu)
 define("falls_back", None)
-define("on_purpose", None)
 for operator in (wrong, crashes, aborts, ends, hangs, refuses, lacks):
     define(operator.__name__, operator)

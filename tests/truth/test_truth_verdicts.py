@@ -20,7 +20,7 @@ from opgen.truth.probe import Task
 
 OPERATORS = str(Path(__file__).with_name("operators.py"))
 DTYPES = ("float32", "float64", "int64")
-NAMES = ("crashes", "wrong", "aborts", "ends", "hangs", "refuses", "lacks", "falls_back", "right")
+NAMES = ("crashes", "breaks_the_cpu", "wrong", "aborts", "ends", "hangs", "refuses", "lacks", "falls_back", "right")
 
 
 def task(op: str, **rest: Any) -> Task:
@@ -38,10 +38,16 @@ OTHERS = (
 )
 
 
+WITH_OPTIONS = (
+    Task("linalg_qr", cases=8, dtypes=("float32",), fallback=True),
+    task("truthtest::wrong_gradient", gradients=True),
+)
+
+
 @pytest.fixture(scope="module")
 def found() -> dict[str, Any]:
     """What one fork server says of all of them, in turn."""
-    tasks = [*(task(f"truthtest::{name}") for name in NAMES), *OTHERS, task("truthtest::on_purpose", fallback=True)]
+    tasks = [*(task(f"truthtest::{name}") for name in NAMES), *OTHERS, *WITH_OPTIONS]
     return {answer["op"].removeprefix("truthtest::"): answer for answer in answers(tasks, 1)}
 
 
@@ -101,13 +107,15 @@ def test_a_dtype_that_the_device_lacks_is_untested_and_no_fault(found: dict[str,
 
 
 def test_a_fallback_on_purpose_is_none_that_is_silent(found: dict[str, Any]) -> None:
-    assert verdicts(found["on_purpose"]) == ["STRICT"] * 3
-    assert found["on_purpose"]["dtypes"]["int64"]["families"] == {"cpu_fallback": 12}
+    one = found["linalg_qr"]["dtypes"]["float32"]
+    assert (one["verdict"], one["families"]) == ("STRICT", {"cpu_fallback": 8})
 
 
 def test_what_cannot_be_run_has_a_reason(found: dict[str, Any]) -> None:
     assert "no operator overload truthtest::nowhere" in found["nowhere"]["reason"]
     assert found["record_stream"]["reason"] and not found["record_stream"]["dtypes"]
+    reason = found["breaks_the_cpu"]["reason"]
+    assert reason == "the reference, while its dtypes are tried: crashed with SIGABRT"
 
 
 def test_the_family_is_that_of_the_kernels_that_ran(found: dict[str, Any]) -> None:
@@ -137,6 +145,15 @@ def test_a_server_that_does_not_start_is_a_message(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{pool.__file__.partition('/opgen/')[0]}")
     with pytest.raises(OpgenError, match="does not start: ImportError: no PyTorch today"):
         list(answers([Task("neg")], 2))
+
+
+def test_without_a_build_nothing_is_run_and_nothing_kept(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TORCH_MUSA_BUILD_DIR", str(tmp_path))
+    with pytest.raises(SystemExit) as stopped:
+        main(["test", "neg", "--no-build", "--no-judge"])
+    assert stopped.value.code == 1 and "has no device 'musa'" in capfd.readouterr().err
 
 
 # ---- the verb
