@@ -11,7 +11,7 @@ from types import ModuleType
 
 import torch
 
-from torch_musa import _build
+from torch_musa import _build, _exit
 
 DEVICE = "musa"
 _EXTENSION = "torch_musa._C"
@@ -80,3 +80,5 @@ def _register() -> None:
     )
 
     import torch_musa.mudnn  # noqa: F401  (adds torch.backends.mudnn)
+
+    _exit.register()

@@ -9,7 +9,7 @@ ASYNC = {"MUSA_LAUNCH_BLOCKING": "0"}
 
 def test_training_gives_the_same_numbers_as_with_blocking_launches(run_python):
     code = """
-        import os, torch
+        import torch
         torch.manual_seed(0)
         from torch import nn
         net = nn.Sequential(nn.Conv2d(1, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten(), nn.Dropout(0.3),
@@ -22,8 +22,7 @@ def test_training_gives_the_same_numbers_as_with_blocking_launches(run_python):
             loss = torch.nn.functional.cross_entropy(net(x), y)
             loss.backward()
             optimizer.step()
-        print(f"{loss.item():.6f}", flush=True)
-        os._exit(0)  # the numbers are the subject here; how a process ends is that of another test
+        print(f"{loss.item():.6f}")
     """
     results = {run_python(code, MUSA_LAUNCH_BLOCKING=mode).stdout for mode in ("0", "1")}
     assert len(results) == 1
@@ -132,6 +131,41 @@ def test_a_process_may_end_with_work_in_flight(run_python):
         a = torch.randn(1000, 1000, device="musa")
         for _ in range(50):
             a = a @ a / 100
+        """,
+        **ASYNC,
+    )
+
+
+def test_a_process_may_end_right_after_a_backward_pass(run_python):
+    """Autograd's thread lets go of the pass when it comes to it, with the interpreter's lock: torch_musa/_exit.py.
+
+    So long a switch interval keeps the lock from it until Python gives it away. Without the waiting about every fourth
+    of these processes dies.
+    """
+    run_python(
+        """
+        import os, sys, torch
+        for _ in range(10):
+            child = os.fork()
+            if child == 0:
+                x = torch.ones(4, device="musa", requires_grad=True)
+                sys.setswitchinterval(1000)
+                for _ in range(3):
+                    (x * 2).sum().backward()
+                sys.exit()
+            assert os.waitpid(child, 0)[1] == 0
+        """,
+        **ASYNC,
+    )
+
+
+def test_a_process_may_end_with_a_device_that_no_longer_works(run_python):
+    run_python(
+        """
+        import torch
+        x = torch.ones(4, device="musa", requires_grad=True)
+        (x * 2).sum().backward()
+        torch.ones(4, 5, device="musa").index_select(0, torch.tensor([17], device="musa"))
         """,
         **ASYNC,
     )
