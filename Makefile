@@ -11,9 +11,16 @@ STAMP   := $(VENV)/.installed-torch$(TORCH)
 JOBS    ?= $(shell nproc)
 RELEASES ?= 2.9.1 2.11.0 2.13.0 2.14.1 2.15.0
 SANITIZERS ?= address undefined thread
+# What a card may be like, or how strictly the stand-in watches: docs/toolkit.md. mp_21 lacks dtypes that tests of
+# gradients compute in; tests/ops/test_profiles.py holds it.
+PROFILES ?= mp_22 asynchronous protected
+PROFILE_mp_21 := MUSA_ARCH=mp_21
+PROFILE_mp_22 := MUSA_ARCH=mp_22
+PROFILE_asynchronous := MUSA_LAUNCH_BLOCKING=0
+PROFILE_protected := TORCH_MUSA_HOST_PROTECT=mprotect PYTORCH_NO_MUSA_MEMORY_CACHING=1
 CXX_SOURCES = git ls-files '*.cpp' '*.h' '*.cu' '*.cuh' '*.muh'
 
-.PHONY: help env build demo test truth sanitize bench lint format coverage images versions clean
+.PHONY: help env build demo test profiles truth sanitize bench lint format coverage images versions clean
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
@@ -35,6 +42,11 @@ demo: build ## everything, ending in a network trained on device musa
 test: $(STAMP) ## every test
 	$(BIN)/opgen build --jobs $(JOBS) --with-tests
 	$(BIN)/python -m pytest -n $(JOBS) tests
+
+profiles: build $(PROFILES:%=profile-%) ## the tests of operators and device on older chips, asynchronously, with memory out of bounds
+
+profile-%: $(STAMP)
+	env $(PROFILE_$*) $(BIN)/python -m pytest -q -n $(JOBS) tests/ops tests/runtime
 
 sanitize: $(STAMP) ## the toolkit's C++ tests under AddressSanitizer, UndefinedBehaviorSanitizer and ThreadSanitizer
 	@mkdir -p build; set -e; for kind in $(SANITIZERS); do echo "== $$kind"; \

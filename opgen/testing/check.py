@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from opgen.testing.build import Rule
 from opgen.testing.case import Case
+from opgen.testing.chips import lacking
 from opgen.testing.examine import Ending, examine, report
 from opgen.testing.strategies import cases
 from opgen.testing.subject import load_subject
@@ -93,12 +94,12 @@ def check_overload(
     ``name`` is ``"add.Tensor"`` or ``"musa::rope"``. ``reference`` computes the expected results from the same
     arguments on the CPU; by default the operator itself does. ``arguments`` has a rule for each argument that type and
     name say too little about (`opgen.testing.rules` has building blocks). ``dtypes`` are the main dtypes to try, by
-    default all that the reference takes. ``count`` is the number of cases, by default TEST_EXAMPLES or 20.
-    ``fallback`` allows the operator to go through the CPU fallback. ``shrink`` False reports the first failing case as
-    it is, which is faster.
+    default all that the reference takes and the chip has. ``count`` is the number of cases, by default TEST_EXAMPLES or
+    20. ``fallback`` allows the operator to go through the CPU fallback. ``shrink`` False reports the first failing case
+    as it is, which is faster.
     """
     subject = load_subject(name, reference=reference, device=device, arguments=arguments, fallback=fallback)
-    tried = tuple(dtypes) if dtypes else subject.dtypes()
+    tried = tuple(dtypes) if dtypes else tuple(dtype for dtype in subject.dtypes() if dtype not in lacking(device))
     if not tried:
         raise AssertionError(
             f"{subject.op.name}: the reference refuses every case; the domain table lacks a rule for it"

@@ -9,11 +9,13 @@ import torch
 
 from opgen.testing import laws
 from opgen.testing.case import Case
+from opgen.testing.chips import lacking, refuses_for_lack
 from opgen.testing.compare import compare, compare_errors, compare_results
 from opgen.testing.problem import Category, Problem
 from opgen.testing.repro import script
 from opgen.testing.run import Outcome, run
 from opgen.testing.subject import Subject
+from opgen.testing.values import compare_value_refusals, is_about_values, survives_faults
 
 
 class Ending(Enum):
@@ -22,7 +24,7 @@ class Ending(Enum):
     AGREED = "both sides return the same"
     REFUSED = "both sides raise the same type of exception"
     UNSUPPORTED = "the device says that it lacks the dtype"
-    DISCARDED = "the CPU lacks the dtype, or a layout"
+    DISCARDED = "the CPU lacks the dtype, or a layout; or it refuses a value, which the device does not survive"
     FAILED = "the two sides differ"
 
 
@@ -39,12 +41,16 @@ def examine(case: Case, subject: Subject) -> Examined:
     expected = run(case, "cpu", subject.reference)
     if expected.error is not None and (_lacks_dtype(expected.error) or _limit_of_cpu(expected.error)):
         return Examined(Ending.DISCARDED)
+    about_values = expected.error is not None and is_about_values(expected.error)
+    if about_values and not survives_faults(subject.device):
+        return Examined(Ending.DISCARDED)
     actual = run(case, subject.device, case.op.call, subject.watch)
     ending = Ending.AGREED
     if expected.error is not None:
-        problems, ending = compare_errors(expected.error, actual.error), Ending.REFUSED
+        compare_refusals = compare_value_refusals if about_values else compare_errors
+        problems, ending = compare_refusals(expected.error, actual.error), Ending.REFUSED
     elif actual.error is not None:
-        if _may_lack(case) and _lacks_dtype(actual.error):
+        if (_may_lack(case) and _lacks_dtype(actual.error)) or _chip_lacks(case, actual.error, subject.device):
             return Examined(Ending.UNSUPPORTED)
         problems = [Problem(Category.REFUSED, f"raises {type(actual.error).__name__}: {actual.error}")]
     else:
@@ -86,6 +92,12 @@ def _cpu_contradicts_itself(case: Case, subject: Subject, expected: Outcome, act
 def _may_lack(case: Case) -> bool:
     """False for the dtypes that every device has to have; with nothing to compute the CPU takes any dtype."""
     return any(spec.dtype not in _ESSENTIAL or not spec.value.numel() for _, spec in case.tensors())
+
+
+def _chip_lacks(case: Case, error: Exception, device: str) -> bool:
+    asked = {value for value in case.arguments.values() if isinstance(value, torch.dtype)}
+    used = asked | {spec.dtype for _, spec in case.tensors()}
+    return refuses_for_lack(error) and bool(used & lacking(device))
 
 
 _ESSENTIAL = (torch.float32, torch.int64, torch.bool)

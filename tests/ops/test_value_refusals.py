@@ -1,0 +1,93 @@
+"""What the CPU refuses because of a value: docs/testing.md, "What a card refuses, and when"."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+import torch
+
+from opgen.testing.chips import lacking
+from opgen.testing.values import compare_value_refusals, is_about_values, survives_faults
+
+VALUES = {
+    "index_select": lambda: torch.ones(4).index_select(0, torch.tensor([4])),
+    "gather": lambda: torch.ones(4).gather(0, torch.tensor([9])),
+    "take": lambda: torch.ones(4).take(torch.tensor([9])),
+    "index": lambda: torch.ones(4)[torch.tensor([9])],
+    "scatter": lambda: torch.zeros(4).scatter(0, torch.tensor([9]), 1.0),
+    "nll_loss": lambda: torch.nn.functional.nll_loss(torch.ones(2, 3), torch.tensor([0, 3])),
+    "binary_cross_entropy": lambda: torch.nn.functional.binary_cross_entropy(torch.tensor([2.0]), torch.tensor([1.0])),
+    "floor_divide": lambda: torch.tensor([1]) // torch.tensor([0]),
+    "multinomial": lambda: torch.multinomial(torch.tensor([-1.0, 1.0]), 1),
+    "_assert_async": lambda: torch._assert_async(torch.zeros(1)),
+}
+ARGUMENTS = {
+    "the dimension does not exist": lambda: torch.ones(4).index_select(2, torch.tensor([0])),
+    "the index is of no integral dtype": lambda: torch.ones(4).gather(0, torch.tensor([0.5])),
+    "the shapes do not fit": lambda: torch.ones(4) + torch.ones(3),
+}
+
+# One case of an overload that the CPU refuses for a value, examined; then the device still works.
+EXAMINE = """
+    import torch
+    from opgen.testing.case import Case, TensorSpec
+    from opgen.testing.examine import examine
+    from opgen.testing.subject import load_subject
+
+    subject = load_subject({op!r}, device="musa")
+    arguments = {{name: TensorSpec.of(torch.tensor(value)) for name, value in {tensors!r}.items()}}
+    examined = examine(Case(subject.op, arguments), subject)
+    assert (torch.ones(2, device="musa") + 1).tolist() == [2.0, 2.0]
+    print(examined.ending.name, *examined.problems)
+"""
+REFUSED = {
+    "take": {"self": [1.0, 2.0], "index": [7]},
+    "remainder.Tensor": {"self": [1, 2], "other": [0, 1]},
+    "_assert_async": {"self": [0.0]},
+}
+
+
+@pytest.mark.parametrize("op", VALUES)
+def test_a_refusal_of_a_value_is_told_from_others(op: str) -> None:
+    with pytest.raises((RuntimeError, IndexError)) as refusal:
+        VALUES[op]()
+    assert is_about_values(refusal.value)
+
+
+@pytest.mark.parametrize("what", ARGUMENTS)
+def test_a_refusal_of_arguments_is_no_refusal_of_a_value(what: str) -> None:
+    with pytest.raises((RuntimeError, IndexError)) as refusal:
+        ARGUMENTS[what]()
+    assert not is_about_values(refusal.value)
+
+
+def test_a_device_must_fail_too_with_its_own_type_or_the_cpus() -> None:
+    assert compare_value_refusals(IndexError("x"), None)
+    assert compare_value_refusals(IndexError("x"), TypeError("y"))
+    assert not compare_value_refusals(IndexError("x"), RuntimeError("y"))
+    assert not compare_value_refusals(IndexError("x"), IndexError("y"))
+
+
+@pytest.mark.parametrize(("blocking", "ending"), [("1", "REFUSED"), ("0", "DISCARDED")])
+@pytest.mark.parametrize("op", REFUSED)
+def test_a_value_is_tried_only_where_the_device_survives_it(op: str, blocking: str, ending: str, device: str) -> None:
+    if device != "musa":
+        pytest.skip("about kernels that stop")
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(EXAMINE).format(op=op, tensors=REFUSED[op])],
+        env={**os.environ, "MUSA_LAUNCH_BLOCKING": blocking},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.stdout.strip() == ending, done.stdout + done.stderr
+
+
+def test_a_chip_lacks_no_dtype_on_the_cpu_and_every_process_survives_there() -> None:
+    assert not lacking("cpu")
+    assert survives_faults("cpu")
