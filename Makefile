@@ -60,6 +60,7 @@ bench: build ## the speed figures, each beside what it is compared with
 
 truth: $(STAMP) ## run every operator, then the judge; renew coverage_report/ (goes on where it was interrupted)
 	$(BIN)/opgen truth --jobs $(JOBS)
+	test ! -d tests/judge || $(BIN)/python -m pytest -q -n $(JOBS) tests/judge --judge all || test $$? -eq 1
 	$(BIN)/opgen coverage --write coverage_report --html coverage_report/index.html
 
 coverage: $(STAMP) ## renew coverage_report/, and write its page (index.html)

@@ -56,7 +56,7 @@ def campaign(
 
     Records are kept in ``store`` before they are given. Closing the iterator ends the run.
     """
-    provenance = Provenance(digests, commit_of(root), settings)
+    provenance = Provenance(digests.freeze(), commit_of(root), settings)
     left: dict[str, Planned] = {}
     for overload in planned:
         record = (known or {}).get(overload.op)

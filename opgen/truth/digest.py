@@ -69,6 +69,13 @@ class Digests:
             found.update(f"\0{name}\0{self.kernel(name)}".encode())
         return found.hexdigest()
 
+    def freeze(self) -> Digests:
+        """Reads every source now: what is edited while operators run is not what was run."""
+        for op in self.registrations:
+            self.kernel(op)
+        _ = self._common
+        return self
+
     def kernel(self, op: str) -> str:
         """Of the sources and registrations of one operator; of a name alone where PyTorch's own code serves it."""
         if op not in self._kernels:

@@ -162,6 +162,15 @@ def _of_project(line: str, folder: Path, root: Path) -> str | None:
     return None if name.startswith(("build/", "generated/", ".venv")) else name
 
 
+def test_what_is_edited_while_operators_run_is_not_what_was_run(checkout: Path) -> None:
+    frozen, kernel = digests_of(checkout).freeze(), checkout / "kernels/mudnn/Tril.cpp"
+    text = kernel.read_text(encoding="utf-8")
+    kernel.write_text(f"{text}// x\n", encoding="utf-8")
+    told = frozen.of("tril"), digests_of(checkout).of("tril")
+    kernel.write_text(text, encoding="utf-8")
+    assert told[0] == _as_it_is(checkout)["tril"] != told[1]
+
+
 # ---- the test bench
 
 
