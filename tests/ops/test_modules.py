@@ -106,3 +106,82 @@ def test_evaluation_equals_cpu(network: str, device: str) -> None:
         expected = model(x)
         actual = model.to(device)(x.to(device))
     torch.testing.assert_close(actual.cpu(), expected, rtol=1e-4, atol=1e-5)
+
+
+def packed(lengths: tuple[int, ...]) -> Callable[[Tensor], nn.utils.rnn.PackedSequence]:
+    return lambda x: nn.utils.rnn.pack_padded_sequence(x, list(lengths), batch_first=True, enforce_sorted=False)
+
+
+# layer, what it is given instead of a plain (sequence, batch, features) tensor
+RECURRENT: dict[str, tuple[Callable[[], nn.Module], Callable[[Tensor], object]]] = {
+    "lstm": (lambda: nn.LSTM(6, 5), lambda x: x),
+    "lstm, two layers, both ways": (lambda: nn.LSTM(6, 5, 2, bidirectional=True, batch_first=True), lambda x: x),
+    "lstm without bias, projected": (lambda: nn.LSTM(6, 5, bias=False, proj_size=3), lambda x: x),
+    "lstm over packed sequences": (lambda: nn.LSTM(6, 5, batch_first=True), packed((4, 1, 3))),
+    "lstm without batch": (lambda: nn.LSTM(6, 5), lambda x: x[:, 0]),
+    "gru": (lambda: nn.GRU(6, 5), lambda x: x),
+    "gru, two layers, both ways": (lambda: nn.GRU(6, 5, 2, bidirectional=True, batch_first=True), lambda x: x),
+    "gru without bias": (lambda: nn.GRU(6, 5, bias=False), lambda x: x),
+    "gru over packed sequences": (lambda: nn.GRU(6, 5, batch_first=True), packed((2, 4, 4))),
+    "lstm cell": (lambda: nn.LSTMCell(6, 5), lambda x: x[0]),
+    "gru cell": (lambda: nn.GRUCell(6, 5), lambda x: x[0]),
+}
+
+
+@pytest.mark.parametrize("name", RECURRENT)
+def test_recurrent_layers_train_as_on_the_cpu(name: str, device: str) -> None:
+    make, given = RECURRENT[name]
+    torch.manual_seed(0)
+    reference = make()
+    layer = copy.deepcopy(reference).to(device)
+    x = torch.randn(3, 4, 6)
+    before = fallback_counts(device)
+    for model, where in ((reference, "cpu"), (layer, device)):
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+        for _ in range(STEPS):
+            optimizer.zero_grad()
+            loss = sum(tensor.square().sum() for tensor in tensors_of(model(given(x.to(where)))))
+            loss.backward()
+            optimizer.step()
+    for (path, wanted), got in zip(reference.named_parameters(), layer.parameters(), strict=True):
+        torch.testing.assert_close(got.detach().cpu(), wanted.detach(), rtol=1e-4, atol=1e-5, msg=(f"{path}: ").__add__)
+    if device != "cpu":
+        assert fallback_counts(device) == before
+
+
+def tensors_of(value: object) -> list[Tensor]:
+    """The tensors in whatever a recurrent layer returns."""
+    if isinstance(value, Tensor):
+        return [value]
+    if isinstance(value, nn.utils.rnn.PackedSequence):
+        return [value.data]
+    return [tensor for item in value for tensor in tensors_of(item)] if isinstance(value, tuple) else []
+
+
+@pytest.mark.parametrize("cell", [nn.LSTMCell, nn.GRUCell])
+def test_recurrent_cells_have_second_derivatives(cell: type[nn.Module], device: str) -> None:
+    torch.manual_seed(0)
+    reference = cell(3, 2)
+    results = []
+    for where in ("cpu", device):
+        model = copy.deepcopy(reference).to(where)
+        x = torch.linspace(-1, 1, 6).reshape(2, 3).to(where).requires_grad_()
+        out = tensors_of(model(x))[0].square().sum()
+        (first,) = torch.autograd.grad(out, x, create_graph=True)
+        (second,) = torch.autograd.grad(first.square().sum(), x)
+        results.append(second.cpu())
+    torch.testing.assert_close(results[1], results[0], rtol=1e-4, atol=1e-5)
+
+
+def test_rrelu_draws_slopes_in_training_only(device: str) -> None:
+    x = torch.linspace(-2, 2, 1000, device=device)
+    mean_slope = nn.functional.rrelu(x, 0.1, 0.3, training=False)
+    torch.testing.assert_close(mean_slope.cpu(), nn.functional.leaky_relu(x.cpu(), 0.2))
+    leaf = x.clone().requires_grad_()
+    drawn = nn.functional.rrelu(leaf, 0.1, 0.3, training=True)
+    slopes = (drawn.detach() / x).cpu()
+    assert bool((slopes[500:] == 1).all())
+    assert bool(((slopes[:500] > 0.1 - 1e-6) & (slopes[:500] < 0.3 + 1e-6)).all())
+    assert slopes[:500].unique().numel() > 100
+    (gradient,) = torch.autograd.grad(drawn.sum(), leaf)
+    torch.testing.assert_close(gradient.cpu(), slopes)

@@ -19,13 +19,26 @@ from opgen.testing.domains import (
     own,
     pointwise,
     randomness,
+    recurrent,
     reductions,
     resampling,
 )
 from opgen.testing.overload import Overload
 from opgen.testing.tensors import Numbers
 
-_SECTIONS = (pointwise, reductions, linear, indexing, copying, factories, networks, resampling, randomness, own)
+_SECTIONS = (
+    pointwise,
+    reductions,
+    linear,
+    indexing,
+    copying,
+    factories,
+    networks,
+    resampling,
+    randomness,
+    recurrent,
+    own,
+)
 _DEFAULT = Domain()
 _DEFAULT_POINTWISE = Domain(numbers=Numbers(special=True))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -112,6 +113,29 @@ def _dropped(a: Arguments, x: Tensor) -> Tensor:
     return (x == 0) | ((x - 1 / (1 - a["p"])).abs() <= 0.01)
 
 
+def _prepare_rrelu(build: Build) -> Arguments:
+    """Where every element is -1, the result is the slope drawn for it, negated."""
+    shape = _long_shape(build)
+    minus_one = torch.full(shape, -1.0, dtype=build.dtype)
+    lower, upper = build.pick((0.125, 0.375), (0.0, 1.0), (0.25, 0.25))
+    return {
+        "self": build.lay_out(minus_one),
+        "noise": build.tensor(shape, expand=False),
+        "lower": lower,
+        "upper": upper,
+        "training": True,
+    }
+
+
+def _slope_spread(a: Arguments) -> float:
+    return float(a["upper"] - a["lower"])
+
+
+def _between_slopes(a: Arguments, x: Tensor) -> Tensor:
+    slack = _rounding(x)
+    return (-x >= a["lower"] - slack) & (-x <= a["upper"] + slack)
+
+
 def _dropout_std(a: Arguments) -> float:
     return 0.0 if a["train"] is False else math.sqrt(a["p"] / (1 - a["p"]))
 
@@ -150,6 +174,12 @@ def _rate(build: Build, argument: Argument) -> Any:
 
 
 _UNIT = Law(lambda a, x: (x >= 0) & (x <= 1), lambda a: 0.5, lambda a: 1 / math.sqrt(12))
+
+_RRELU = Domain(
+    prepare=_prepare_rrelu,
+    law=Law(_between_slopes, lambda a: -(a["lower"] + a["upper"]) / 2, lambda a: _slope_spread(a) / math.sqrt(12)),
+    dtypes=FLOATING,
+)
 
 TABLE = {
     "uniform": _filled(
@@ -203,6 +233,9 @@ TABLE = {
         arguments={"n": one_of(10, 0, 1, 300), "dtype": lambda b, a: b.pick(torch.int64, torch.int32)},
         law=Law(_is_permutation),
     ),
+    "rrelu_with_noise": _RRELU,
+    # the CPU's kernel writes out= as if it were dense and large enough, and crashes where it is not
+    "rrelu_with_noise.out": replace(_RRELU, dense_out=True, trusts_out=True),
     "native_dropout": Domain(prepare=_prepare_dropout, law=Law(_dropped, lambda a: 1.0, _dropout_std), dtypes=FLOATING),
     "rand": Domain(law=_UNIT, dtypes=(torch.float32,)),
     "randn": Domain(law=Law(_everything, lambda a: 0.0, lambda a: 1.0), dtypes=(torch.float32,)),
