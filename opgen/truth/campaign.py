@@ -87,6 +87,7 @@ def record_of(answer: Mapping[str, Any], provenance: Provenance) -> Record:
     """What a server said, with everything that is needed to get it again."""
     digests, settings = provenance.digests, provenance.settings
     calls = tuple(answer["calls"])
+    digest = digests.of(answer["op"], calls)
     return Record(
         op=answer["op"],
         torch=digests.torch,
@@ -94,7 +95,8 @@ def record_of(answer: Mapping[str, Any], provenance: Provenance) -> Record:
         commit=provenance.commit,
         seed=settings.seed,
         reference=answer["reference"] or "cpu",
-        digest=digests.of(answer["op"], calls),
+        # what was loaded is no source of the project: nobody could tell whether it has changed
+        digest=digest if not settings.load else f"{digest} and {len(settings.load)} loaded",
         seconds=round(answer["seconds"], 2),
         dtypes={
             name: DtypeResult(**{**result, "verdict": Verdict(result["verdict"])})

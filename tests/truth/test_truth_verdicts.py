@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -177,6 +178,20 @@ def test_opgen_test_of_a_wrong_operator_shows_how_to_reproduce_it_and_ends_with_
     assert result.exit_code == 1
     assert "FAILED" in result.stdout and "To reproduce:" in result.stdout
     assert "op = torch.ops.truthtest.wrong.default" in result.stdout
+
+
+def test_what_is_run_with_loaded_operators_holds_for_nobody_else() -> None:
+    from opgen.truth.campaign import Settings, campaign
+    from opgen.truth.digest import holds
+    from opgen.truth.session import open_session, select
+
+    session = open_session()
+    settings = Settings(cases=2, dtypes=("float32",), load=(OPERATORS,))
+    planned = select(session, ["neg"], loaded=True)
+    (plain,) = campaign(planned, replace(settings, load=()), session.digests, session.project.root)
+    (loaded,) = campaign(planned, settings, session.digests, session.project.root)
+    assert holds(plain, session.digests) and not holds(loaded, session.digests)
+    assert loaded.dtypes["float32"].verdict.value == "STRICT"
 
 
 def test_opgen_test_as_json() -> None:
