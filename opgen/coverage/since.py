@@ -99,9 +99,9 @@ def changes(commit: str, before: Mapping[str, Any], after: Mapping[str, Any]) ->
             found.append(Change(op, "gained" if on_device else "lost", _state(old[op]), _state(row)))
         found += _verdicts(op, old[op].get("verdicts") or {}, row.get("verdicts") or {})
     totals = {
-        name: (int(before["totals"].get(name, 0)), int(count))
+        name: (int(before["totals"][name]), int(count))
         for name, count in after["totals"].items()
-        if int(before["totals"].get(name, 0)) != int(count)
+        if name in before["totals"] and int(before["totals"][name]) != int(count)  # old reports know fewer
     }
     order = sorted(found, key=lambda change: (_ORDER.index(change.what), change.op))
     return Changes(commit, (before["torch"], after["torch"]), totals, tuple(order))

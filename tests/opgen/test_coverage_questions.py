@@ -262,6 +262,7 @@ def test_changes_are_gained_lost_better_and_worse_by_dtype() -> None:
         row("same", float32="STRICT", int64="UNTESTED", bool="FAILED"),
         strict=5,
         failed=2,
+        a_total_that_is_new=9,
     )
     found = changes("abc", before, after)
     assert [(c.what, c.op, c.before, c.after) for c in found.changes] == [
