@@ -18,7 +18,8 @@ set(MUSA_KERNEL_INCLUDES ${MUSA_MCC_DIR} ${CMAKE_SOURCE_DIR}/sdk/include ${CCCL_
 # A kernel must be free to go into the loop over its threads, in a shared library too.
 set(MUSA_KERNEL_OPTIONS -O3 -fno-semantic-interposition -Wno-unknown-pragmas)
 file(GLOB MUSA_PORT_TOOL CONFIGURE_DEPENDS
-  ${CMAKE_SOURCE_DIR}/opgen/port/*.py ${CMAKE_SOURCE_DIR}/opgen/port/mappings/*.tsv ${CMAKE_SOURCE_DIR}/opgen/diagnostics.py)
+  ${CMAKE_SOURCE_DIR}/opgen/port/*.py ${CMAKE_SOURCE_DIR}/opgen/port/mappings/*.tsv ${CMAKE_SOURCE_DIR}/opgen/port/mappings/names/*.tsv
+  ${CMAKE_SOURCE_DIR}/opgen/diagnostics.py)
 file(GLOB MUSA_MCC CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/sdk/host/mcc/*.py)
 
 # Ports `source` to `name` (relative, .mu or .muh) and translates that to `translated`. Both tools leave a file alone whose

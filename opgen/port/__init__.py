@@ -8,18 +8,28 @@ the same, so a compiler message about line 40 of a `.mu` is about line 40 of its
     report = port_tree(Path("kernels/ported"), Path("build/ported"))
 """
 
-from opgen.port.files import FileReport, TreeReport, port_file, port_tree, ported_path
-from opgen.port.mapping import Mapping, load_mapping
-from opgen.port.rewrite import Ported, port_text
+from opgen.port.files import FileReport, State, port_file, ported_path
+from opgen.port.mapping import Mapping, load_mapping, without_defaults
+from opgen.port.rewrite import Options, Ported, port_text
+from opgen.port.rules import Rules, read_rules, rules_of
+from opgen.port.tree import Tree, TreeReport, port_tree, run
 
 __all__ = [
     "FileReport",
     "Mapping",
+    "Options",
     "Ported",
+    "Rules",
+    "State",
+    "Tree",
     "TreeReport",
     "load_mapping",
     "port_file",
     "port_text",
     "port_tree",
     "ported_path",
+    "read_rules",
+    "rules_of",
+    "run",
+    "without_defaults",
 ]

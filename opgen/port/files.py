@@ -1,41 +1,53 @@
-"""Ports of files and folders: reads, writes only what changed, never touches a source."""
+"""The port of one file: reads it, writes only what changed, never touches a source."""
 
 from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
 
 from opgen.diagnostics import Diagnostic, Location, Severity
 from opgen.port.mapping import Mapping, load_mapping
-from opgen.port.rewrite import port_text
+from opgen.port.rewrite import Local, Options, Ported, port_text
+from opgen.port.walk import DEVICE_SUFFIXES
+
+
+class State(str, Enum):
+    """What became of a file."""
+
+    WRITTEN = "written"
+    """With `write=False`: it would be."""
+    UNCHANGED = "unchanged"
+    COPIED = "copied"
+    KEPT = "kept"
+    """The target is somebody's own, so it stays."""
+    FAILED = "failed"
+    """Not written, for the reasons in `problems`."""
 
 
 @dataclass(frozen=True)
 class FileReport:
-    """One source: where its port belongs, whether that file had to be written, and what stood in the way."""
+    """One source: where its port belongs, what became of it, and what stood in the way."""
 
     source: Path
     target: Path
-    written: bool
+    state: State
     problems: tuple[Diagnostic, ...] = ()
-
-
-@dataclass(frozen=True)
-class TreeReport:
-    """All files of a folder, in the order of their names."""
-
-    files: tuple[FileReport, ...]
+    changes: Counter[tuple[str, str]] = field(default_factory=Counter)
+    unknown: Counter[str] = field(default_factory=Counter)
+    before: str = field(default="", repr=False)
+    after: str = field(default="", repr=False)
 
     @property
-    def problems(self) -> tuple[Diagnostic, ...]:
-        return tuple(problem for file in self.files for problem in file.problems)
+    def written(self) -> bool:
+        return self.state in (State.WRITTEN, State.COPIED)
 
     @property
-    def written(self) -> tuple[Path, ...]:
-        return tuple(file.target for file in self.files if file.written)
+    def failed(self) -> bool:
+        return any(problem.severity is Severity.ERROR for problem in self.problems)
 
 
 def ported_path(relative: Path, mapping: Mapping) -> Path:
@@ -43,55 +55,77 @@ def ported_path(relative: Path, mapping: Mapping) -> Path:
     return Path(mapping.include(relative.as_posix()))
 
 
-def port_file(source: Path, target: Path, mapping: Mapping | None = None) -> FileReport:
-    """Ports one file. With problems nothing is written, so a build stops here and not at a half-ported file."""
-    rules = mapping if mapping is not None else load_mapping()
-    try:
-        text = source.read_bytes().decode("utf-8")
-    except UnicodeDecodeError as error:
-        before = error.object[: error.start]
-        here = Location(str(source), before.count(b"\n") + 1, error.start - before.rfind(b"\n"))
-        return _failed(source, target, here, "not UTF-8 text", "convert the file, its comments included, to UTF-8")
-    except OSError as error:
-        return _failed(source, target, Location(str(source)), f"cannot be read: {error.strerror}", "permit reading it")
-    ported = port_text(text, rules, str(source))
-    if ported.problems:
-        return FileReport(source, target, False, ported.problems)
-    try:
-        written = write_if_changed(target, ported.text)
-    except OSError as error:
-        message = f"cannot be written: {error.strerror}"
-        return _failed(source, target, Location(str(target)), message, "name another folder with --out")
-    return FileReport(source, target, written)
+def port_file(
+    source: Path, target: Path, mapping: Mapping | None = None, options: Options | None = None, *, write: bool = True
+) -> FileReport:
+    """Ports one file. With errors nothing is written, so a build stops here and not at a half-ported file.
 
-
-def port_tree(source: Path, out: Path, *, ignore: Iterable[Path] = (), mapping: Mapping | None = None) -> TreeReport:
-    """Ports every CUDA source below `source` into the same places below `out`.
-
-    Folders in `ignore` (given as paths) are left out whole, and so is `out` where it lies inside `source`. A file with
-    problems does not stop the others.
+    `write=False` only says what would happen.
     """
     rules = mapping if mapping is not None else load_mapping()
-    left_out = {path.resolve() for path in (*ignore, out)}
-    reports = []
-    # os.walk does not follow links to folders, so a loop of links ends here.
-    for folder, subfolders, names in os.walk(source):
-        here = Path(folder)
-        subfolders[:] = sorted(name for name in subfolders if (here / name).resolve() not in left_out)
-        for name in sorted(names):
-            if name.endswith(tuple(rules.suffixes)):
-                relative = (here / name).relative_to(source)
-                reports.append(port_file(here / name, out / ported_path(relative, rules), rules))
-    return TreeReport(tuple(reports))
+    text, problem = read_source(source)
+    if problem is not None:
+        return FileReport(source, target, State.FAILED, (problem,))
+    ported = port(source, text, rules, options)
+    if has_errors(ported.problems):
+        return _report(source, target, State.FAILED, text, ported)
+    state, problem = put(target, ported.text.encode("utf-8"), write=write)
+    problems = ported.problems if problem is None else (*ported.problems, problem)
+    return _report(source, target, state, text, ported, problems)
+
+
+def port(
+    source: Path,
+    text: str,
+    mapping: Mapping,
+    options: Options | None = None,
+    own: frozenset[str] | None = None,
+    local: Local = lambda path: None,
+) -> Ported:
+    """`port_text` with what a file's name says."""
+    device = source.suffix in DEVICE_SUFFIXES
+    return port_text(text, mapping, str(source), options=options, device=device, own=own, local=local)
+
+
+def read_source(path: Path) -> tuple[str, Diagnostic | None]:
+    """A source's text, or what is wrong with it."""
+    try:
+        # From bytes, not as a text file: line ends stay what they are.
+        return path.read_bytes().decode("utf-8"), None
+    except UnicodeDecodeError as error:
+        before = error.object[: error.start]
+        here = Location(str(path), before.count(b"\n") + 1, error.start - before.rfind(b"\n"))
+        return "", _error(here, "not UTF-8 text", "convert the file, its comments included, to UTF-8")
+    except OSError as error:
+        return "", _error(Location(str(path)), f"cannot be read: {error.strerror}", "permit reading it")
+
+
+def put(target: Path, data: bytes, *, write: bool = True) -> tuple[State, Diagnostic | None]:
+    """Writes a file unless it is there already; what came of it, and what is wrong."""
+    try:
+        if target.is_file() and target.read_bytes() == data:
+            return State.UNCHANGED, None
+        if write:
+            write_atomically(target, data)
+    except OSError as error:
+        hint = "name another folder with --out"
+        return State.FAILED, _error(Location(str(target)), f"cannot be written: {error.strerror}", hint)
+    return State.WRITTEN, None
 
 
 def write_if_changed(path: Path, text: str) -> bool:
-    """Writes `text` unless the file already holds it; atomic, so an interrupted build never leaves half a file."""
+    """Writes `text` unless the file already holds it; whether it did."""
     data = text.encode("utf-8")
     if path.is_file() and path.read_bytes() == data:
         return False
+    write_atomically(path, data)
+    return True
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """The whole file or none: an interrupted run never leaves half a file."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.")
     try:
         with os.fdopen(descriptor, "wb") as stream:
             stream.write(data)
@@ -100,8 +134,23 @@ def write_if_changed(path: Path, text: str) -> bool:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
-    return True
 
 
-def _failed(source: Path, target: Path, here: Location, message: str, hint: str | None) -> FileReport:
-    return FileReport(source, target, False, (Diagnostic(Severity.ERROR, here, message, hint),))
+def has_errors(problems: tuple[Diagnostic, ...]) -> bool:
+    return any(problem.severity is Severity.ERROR for problem in problems)
+
+
+def _report(
+    source: Path,
+    target: Path,
+    state: State,
+    before: str,
+    ported: Ported,
+    problems: tuple[Diagnostic, ...] | None = None,
+) -> FileReport:
+    found = ported.problems if problems is None else problems
+    return FileReport(source, target, state, found, ported.changes, ported.unknown, before, ported.text)
+
+
+def _error(here: Location, message: str, hint: str) -> Diagnostic:
+    return Diagnostic(Severity.ERROR, here, message, hint)

@@ -1,0 +1,125 @@
+"""What a port has to say about a source besides the names that it exchanges.
+
+Whatever would mean something else on MUSA, or nothing, is told with its place. Nothing is switched off to make a file
+compile: code that silently does not run is worse than code that does not compile.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Sequence
+
+from opgen.diagnostics import Diagnostic
+from opgen.port.lexing import Span
+from opgen.port.mapping import Mapping
+from opgen.port.places import Places
+from opgen.port.structure import Structure
+
+ARCH = "__CUDA_ARCH__"
+ASSEMBLY = frozenset({"asm", "__asm", "__asm__"})
+"""In code for the host these are the host's own affair."""
+_COMPARED_AFTER = re.compile(r"\s*\)*\s*(?:[<>]=?|[=!]=)")
+_COMPARED_BEFORE = re.compile(r"(?:[<>]=?|[=!]=)\s*\(*\s*$")
+_CONDITION = re.compile(r"^[ \t]*#[ \t]*if", re.MULTILINE)
+_BRACKET = re.compile(r"[(){}\[\]]")
+_CLOSING = {")": "(", "]": "[", "}": "{"}
+# The type, CUDA's vectors of it, its conversions and its rounded operations.
+_DOUBLE = re.compile(r"\b(?:double[1-4]?|__d(?:add|sub|mul|div|sqrt|rcp)_r[nzud]|__double2\w+|__\w+2double_r[nzud])\b")
+# 1.0, 1e-3 and .5 are double precision; 1.0f is not, and a decimal point is not a member's.
+_DOUBLE_CONSTANT = re.compile(
+    r"(?<![\w.$])(?:\d+\.\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+)(?![\w.])"
+)
+_NO_DOUBLE = "use float, compile with --fp64 where the toolkit has it and say so here (--fp64), or name another --arch"
+
+
+def suspect(mapping: Mapping, places: Places, word: str, start: int) -> Diagnostic:
+    """A name that must not pass: an unportable one, or one that no table knows."""
+    end = start + len(word)
+    reason = mapping.unportable.get(word)
+    if reason is not None:
+        return places.error(start, end, f"'{word}' cannot be ported", reason)
+    family = mapping.family(word)
+    proposal = propose(mapping, word)
+    if proposal is None:
+        hint = f"it belongs to {family.what}; write the code anew" if family is not None and not family.old else None
+        return places.error(
+            start, end, f"'{word}' has no known MUSA counterpart", hint or "name one in a rule for --map"
+        )
+    hint = f"if {proposal} is right, write the rule '{word}<TAB>{proposal}' into a file for --map"
+    return places.error(start, end, f"'{word}' has no known MUSA counterpart", hint)
+
+
+def propose(mapping: Mapping, word: str) -> str | None:
+    """What a rule for this name might say."""
+    key = mapping.qualified.get(f"DispatchKey::{word}")
+    return key if key is not None else mapping.proposal(word)
+
+
+def compares(code: str, start: int, end: int) -> bool:
+    """Whether the name at this place is compared with something."""
+    return bool(_COMPARED_AFTER.match(code, end) or _COMPARED_BEFORE.search(code[max(0, start - 20) : start]))
+
+
+def arch_comparison(places: Places, start: int, end: int) -> Diagnostic:
+    hint = (
+        "its numbers count NVIDIA's architectures, __MUSA_ARCH__'s count MUSA's (mp_22 is 220):\n"
+        "write a rule for --map, such as '__CUDA_ARCH__ >= 800<TAB>__MUSA_ARCH__ >= 220'"
+    )
+    return places.error(start, end, f"a comparison of {ARCH} cannot be ported", hint)
+
+
+def unbalanced(code: str, places: Places) -> list[Diagnostic]:
+    """A bracket without its partner: the sign of a truncated or broken file that matters to a port.
+
+    Error nodes of the grammar do not count, because an unknown macro makes them in correct code. Conditional
+    compilation may balance in two halves, so only files without any are judged.
+    """
+    if _CONDITION.search(code):
+        return []
+    stack: list[re.Match[str]] = []
+    for match in _BRACKET.finditer(code):
+        bracket = match[0]
+        if bracket not in _CLOSING:
+            stack.append(match)
+        elif not stack or stack[-1][0] != _CLOSING[bracket]:
+            return [places.error(match.start(), match.end(), f"'{bracket}' closes nothing", "is the file complete?")]
+        else:
+            stack.pop()
+    if stack:
+        last = stack[-1]
+        return [places.error(last.start(), last.end(), f"'{last[0]}' is never closed", "is the file complete?")]
+    return []
+
+
+def device_launches(code: str, structure: Structure, places: Places) -> list[Diagnostic]:
+    """Launches from kernels."""
+    if "<<<" not in code or ("__global__" not in code and "__device__" not in code):
+        return []
+    return [
+        places.error(
+            start, start + 3, "a launch from a kernel cannot be ported", "launch the second kernel from the host"
+        )
+        for start in structure.launches
+        if inside(start, structure.device_code)
+    ]
+
+
+def double_precision(code: str, structure: Structure, places: Places) -> list[Diagnostic]:
+    """Double precision in code that runs on a device without it. (What a template is instantiated with is not seen.)"""
+    found = []
+    for pattern, what in (
+        (_DOUBLE, "'{}' is double precision"),
+        (_DOUBLE_CONSTANT, "the constant {} is double precision"),
+    ):
+        for match in pattern.finditer(code):
+            if inside(match.start(), structure.device_code):
+                message = f"{what.format(match[0])}, which this architecture lacks"
+                found.append(places.warning(match.start(), match.end(), message, _NO_DOUBLE))
+    return found
+
+
+def inside(offset: int, spans: Sequence[Span]) -> bool:
+    """Whether a place lies in one of the spans, which are in order and do not overlap."""
+    place = bisect_right(spans, offset, key=lambda span: span.start) - 1
+    return place >= 0 and offset < spans[place].end

@@ -1,0 +1,131 @@
+"""What the grammar knows of a source: namespaces, the code that runs on the device, the names that it defines itself.
+
+tree-sitter's CUDA grammar is asked, through queries that it runs itself. A macro that it cannot know (GPU_LAMBDA in
+front of a parameter list) leaves an error node and costs at most the answers about that stretch.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Collection
+from functools import cached_property, lru_cache
+
+import tree_sitter_cuda
+from tree_sitter import Language, Node, Parser, Query, QueryCursor
+
+from opgen.port.lexing import Span
+
+_SCOPES = "(namespace_identifier) @found"
+_DEVICE = "[(function_definition) (lambda_expression)] @found"
+_LAUNCHES = "(kernel_call_syntax) @found"
+_OWN = """
+(preproc_def name: (identifier) @found)
+(preproc_function_def name: (identifier) @found)
+(function_definition declarator: (_) @found)
+(struct_specifier name: (type_identifier) @found body: (_))
+(class_specifier name: (type_identifier) @found body: (_))
+(enum_specifier name: (type_identifier) @found body: (_))
+(enumerator name: (identifier) @found)
+(alias_declaration name: (type_identifier) @found)
+(type_definition declarator: (type_identifier) @found)
+(namespace_definition name: (_) @found)
+(init_declarator declarator: (identifier) @found)
+(declaration declarator: (identifier) @found)
+(parameter_declaration declarator: (identifier) @found)
+(field_declaration declarator: (field_identifier) @found)
+(type_parameter_declaration (type_identifier) @found)
+"""
+# A parse of sense takes half a second a megabyte. One of nonsense grows with the square of its size: it is cut short.
+_SECONDS = 3.0
+_SECONDS_PER_MEGABYTE = 1.0
+_CHUNK = 1 << 14
+# A kernel's or device function's text before its body; GPU_LAMBDA is how PyTorch spells a device lambda.
+_ON_DEVICE = re.compile(rb"\b(?:__global__|__device__|GPU_LAMBDA|C10_DEVICE)\b")
+_QUALIFIERS_REACH = 200  # bytes in front of a definition that may hold its qualifiers, where the parse lost them
+# What a definition cannot begin behind of.
+_BOUNDARY = re.compile(rb"[;{}]")
+
+
+@lru_cache(maxsize=1)
+def _parser() -> Parser:
+    return Parser(Language(tree_sitter_cuda.language()))
+
+
+@lru_cache(maxsize=8)
+def _query(text: str) -> Query:
+    query: Query = Query(Language(tree_sitter_cuda.language()), text)
+    return query
+
+
+class Structure:
+    """Answers about one source (a text of `as_bytes`), each found out when it is first asked for."""
+
+    def __init__(self, text: str) -> None:
+        self._source = text.encode("latin-1")
+        self.given_up = False
+        """Whether the parse took so long that its rest was left out."""
+
+    @cached_property
+    def _root(self) -> Node:
+        deadline = time.monotonic() + _SECONDS + _SECONDS_PER_MEGABYTE * len(self._source) / 1e6
+
+        def read(offset: int, point: object) -> bytes:
+            if time.monotonic() > deadline:
+                self.given_up = True
+                return b""  # the end, to the parser
+            return self._source[offset : offset + _CHUNK]
+
+        return _parser().parse(read).root_node
+
+    def _find(self, query: str) -> list[Node]:
+        return QueryCursor(_query(query)).captures(self._root).get("found", [])
+
+    @cached_property
+    def scopes(self) -> frozenset[int]:
+        """Where names of namespaces begin. (The grammar calls every scope a namespace, classes too.)"""
+        return frozenset(node.start_byte for node in self._find(_SCOPES))
+
+    @cached_property
+    def device_code(self) -> tuple[Span, ...]:
+        """Functions and lambdas that run on the device; in order, one inside another counted once."""
+        merged: list[Span] = []
+        nodes = [node for node in self._find(_DEVICE) if self._on_device(node)]
+        for node in sorted(nodes, key=lambda node: node.start_byte):
+            if not merged or node.end_byte > merged[-1].end:
+                merged.append(Span(node.start_byte, node.end_byte))
+        return tuple(merged)
+
+    def _on_device(self, node: Node) -> bool:
+        body = node.child_by_field_name("body")
+        end = body.start_byte if body is not None else node.end_byte
+        before = self._source[max(0, node.start_byte - _QUALIFIERS_REACH) : node.start_byte]
+        if node.type == "function_definition":
+            start = max((match.end() for match in _BOUNDARY.finditer(before)), default=0)
+            if _ON_DEVICE.search(before[start:]):
+                return True
+        return _ON_DEVICE.search(self._source, node.start_byte, end) is not None
+
+    @cached_property
+    def launches(self) -> tuple[int, ...]:
+        """Where `<<<` of a kernel launch stands."""
+        return tuple(node.start_byte for node in self._find(_LAUNCHES))
+
+    def own(self, names: Collection[str]) -> frozenset[str]:
+        """Those of `names` that this source defines."""
+        if not names:
+            return frozenset()
+        found = set()
+        for node in self._find(_OWN):
+            name = _declared(node) if node.type.endswith("declarator") else node
+            if name is not None:
+                found.add(self._source[name.start_byte : name.end_byte].decode("latin-1"))
+        return frozenset(found.intersection(names))
+
+
+def _declared(node: Node) -> Node | None:
+    """The name in a declarator: `f` in `*f(int a)` and in `A::f(int a)`."""
+    current: Node | None = node
+    while current is not None and current.child_count:
+        current = current.child_by_field_name("declarator") or current.child_by_field_name("name")
+    return current

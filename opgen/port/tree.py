@@ -1,0 +1,293 @@
+"""The port of a whole folder."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from opgen.diagnostics import Diagnostic, Diagnostics, Location, OpgenError, Severity
+from opgen.port.files import FileReport, State, has_errors, port, ported_path, put, read_source, write_atomically
+from opgen.port.lexing import as_bytes
+from opgen.port.manifest import NAME, Manifest, digest, read_manifest
+from opgen.port.mapping import Mapping, load_mapping
+from opgen.port.rewrite import Local, Options, Ported
+from opgen.port.structure import Structure
+from opgen.port.walk import Found, left_out, real, walk
+
+OnFile = Callable[[int, int, str], None]
+"""Called as (done, total, name of the file)."""
+
+
+@dataclass(frozen=True)
+class TreeReport:
+    """All files of a folder, in the order of their names, and what concerns none of them alone."""
+
+    files: tuple[FileReport, ...]
+    notes: tuple[Diagnostic, ...] = ()
+    stale: tuple[Path, ...] = ()
+    """Ports of earlier runs whose source is gone; removed where that was asked for."""
+
+    @property
+    def problems(self) -> tuple[Diagnostic, ...]:
+        return (*self.notes, *(problem for file in self.files for problem in file.problems))
+
+    @property
+    def written(self) -> tuple[Path, ...]:
+        return tuple(file.target for file in self.files if file.written)
+
+
+@dataclass(frozen=True)
+class Tree:
+    """What to port and how."""
+
+    source: Path
+    out: Path
+    ignore: tuple[Path, ...] = ()
+    mapping: Mapping | None = None
+    options: Options | None = None
+    everything: bool = False
+    """Copy files that are no sources, hand-written .mu among them, so that `out` can stand for `source`."""
+    partial: bool = False
+    """Write a file that has errors, too, with what cannot be ported left as it is."""
+    clean: bool = False
+    """Remove ports of earlier runs whose source is gone."""
+    write: bool = True
+    """False: only say what would happen."""
+
+
+def port_tree(
+    source: Path,
+    out: Path,
+    *,
+    ignore: Iterable[Path] = (),
+    mapping: Mapping | None = None,
+    options: Options | None = None,
+) -> TreeReport:
+    """Ports every source below `source` into the same places below `out`.
+
+    Folders in `ignore` are left out whole, and so is `out` where it lies inside `source`. A file with problems does not
+    stop the others. `Tree` has the rest of the choices.
+    """
+    return run(Tree(source, out, tuple(ignore), mapping, options))
+
+
+def run(tree: Tree, on_file: OnFile = lambda done, total, name: None) -> TreeReport:
+    """Raises OpgenError where nothing can be done at all; every other problem is in the report."""
+    _refuse_in_place(tree.source, tree.out)
+    notes = Diagnostics()
+    skip = left_out(tree.source, tree.ignore, tree.out, notes)
+    found = list(walk(tree.source, skip, notes))
+    manifest = read_manifest(tree.out, notes)
+    if tree.write:
+        _make(tree.out)
+    reports = _Run(tree, found, manifest, on_file).reports()
+    stale = _stale(tree, reports, manifest, notes)
+    if tree.write and (manifest.digests or (tree.out / NAME).exists()):
+        _, problem = put(tree.out / NAME, manifest.text().encode())
+        if problem is not None:
+            notes.add(problem)
+    return TreeReport(tuple(reports), tuple(notes), stale)
+
+
+class _Run:
+    """One port of one tree."""
+
+    def __init__(self, tree: Tree, found: list[Found], manifest: Manifest, on_file: OnFile) -> None:
+        self.tree, self.found, self.manifest, self.on_file = tree, found, manifest, on_file
+        self.mapping = tree.mapping if tree.mapping is not None else load_mapping()
+        self.by_relative = {file.relative.as_posix(): file for file in found}
+        self.by_name: dict[str, list[str]] = {}
+        for relative in self.by_relative:
+            self.by_name.setdefault(posixpath.basename(relative), []).append(relative)
+
+    def reports(self) -> list[FileReport]:
+        texts: dict[Found, str] = {}
+        ported: dict[Found, Ported] = {}
+        reports: dict[Found, FileReport] = {}
+        sources = [file for file in self.found if file.is_source]
+        for done, file in enumerate(sources, start=1):
+            self.on_file(done, len(sources), file.relative.as_posix())
+            text, problem = read_source(file.path)
+            if problem is not None:
+                reports[file] = FileReport(file.path, self._target(file), State.FAILED, (problem,))
+                continue
+            texts[file] = text
+            ported[file] = port(file.path, text, self.mapping, self.tree.options, local=self._local(file))
+        self._know_own_names(texts, ported)
+        targets: dict[Path, Found] = {}
+        for file in self.found:
+            other = targets.setdefault(self._target(file), file)
+            if file in ported and other is not file and not other.is_hand_written:
+                reports[file] = self._collision(file, other)
+            elif file in ported:
+                reports[file] = self._finish(file, texts[file], ported[file])
+            elif file.is_hand_written or (self.tree.everything and not file.is_source):
+                copied = self._copy(file)
+                if copied is not None:
+                    reports[file] = copied
+        return [reports[file] for file in self.found if file in reports]
+
+    def _know_own_names(self, texts: dict[Found, str], ported: dict[Found, Ported]) -> None:
+        """A name that another file of the tree defines is no unknown one: ports files with such names again."""
+        suspects = {name for result in ported.values() for name in result.unknown}
+        if not suspects:
+            return
+        own: set[str] = set()
+        for text in texts.values():
+            here = {name for name in suspects if name in text}
+            own |= Structure(as_bytes(text)).own(here)
+        for file, result in ported.items():
+            if own.intersection(result.unknown):
+                names = frozenset(own)
+                ported[file] = port(
+                    file.path, texts[file], self.mapping, self.tree.options, own=names, local=self._local(file)
+                )
+
+    def _target(self, file: Found) -> Path:
+        if not file.is_source:
+            return self.tree.out / file.relative
+        return self.tree.out / ported_path(file.relative, self.mapping)
+
+    def _local(self, file: Found) -> Local:
+        """Includes of this file that lead to files of the tree, beside it or below some folder, or to one beside it
+        that is left out and so keeps its name."""
+
+        def find(path: str) -> str | None:
+            beside = posixpath.normpath(posixpath.join(file.relative.parent.as_posix(), path))
+            for relative in (beside, *self.by_name.get(posixpath.basename(path), ())):
+                if relative in self.by_relative and (relative == beside or f"/{relative}".endswith(f"/{path}")):
+                    return self._renamed(path, relative)
+            return path if _is_file(file.path.parent / path) else None
+
+        return find
+
+    def _renamed(self, path: str, relative: str) -> str:
+        """An include path after the file that it leads to (`relative`, below the tree) has got its new name."""
+        new = self._target(self.by_relative[relative]).relative_to(self.tree.out).as_posix()
+        old, ported, written = relative.split("/"), new.split("/"), path.split("/")
+        if len(old) != len(ported):
+            return self.mapping.include(path)
+        common = 0
+        while common < min(len(old), len(written)) and old[-1 - common] == written[-1 - common]:
+            common += 1
+        return "/".join([*written[: len(written) - common], *ported[len(ported) - common :]])
+
+    def _collision(self, file: Found, other: Found) -> FileReport:
+        target = self._target(file)
+        message = f"its port would be {target}, which is the port of {other.relative}"
+        problem = Diagnostic(Severity.ERROR, Location(str(file.path)), message, "rename one, or name it with --ignore")
+        return FileReport(file.path, target, State.FAILED, (problem,))
+
+    def _finish(self, file: Found, text: str, ported: Ported) -> FileReport:
+        target = self._target(file)
+        report = FileReport(
+            file.path, target, State.FAILED, ported.problems, ported.changes, ported.unknown, text, ported.text
+        )
+        beside = self.by_relative.get(self.mapping.with_suffix(file.relative.as_posix()))
+        if file.is_device_source and beside is not None:
+            message = f"not ported: {beside.path.name} stands beside it, written by hand"
+            note = Diagnostic(Severity.WARNING, Location(str(file.path)), message, "remove one of the two")
+            return replace(report, target=self.tree.out / file.relative, state=State.KEPT, problems=(note,))
+        if has_errors(ported.problems) and not self.tree.partial:
+            return report
+        state, problem = self._put(target, ported.text.encode("utf-8"))
+        return replace(
+            report, state=state, problems=report.problems if problem is None else (*report.problems, problem)
+        )
+
+    def _copy(self, file: Found) -> FileReport | None:
+        """A file carried over as it is. A hand-written .mu beside a .cu is carried over in any case: it is its port."""
+        twin = file.relative.as_posix()
+        replaces = any(self.mapping.with_suffix(other) == twin and other != twin for other in self._twins(twin))
+        if not self.tree.everything and not replaces:
+            return None
+        target = self._target(file)
+        try:
+            data = file.path.read_bytes()
+        except OSError as error:
+            problem = Diagnostic(
+                Severity.ERROR, Location(str(file.path)), f"cannot be read: {error.strerror}", "permit it"
+            )
+            return FileReport(file.path, target, State.FAILED, (problem,))
+        state, found = self._put(target, data)
+        state = State.COPIED if state is State.WRITTEN else state
+        return FileReport(file.path, target, state, () if found is None else (found,))
+
+    def _twins(self, relative: str) -> list[str]:
+        stem = relative.rpartition(".")[0]
+        return [f"{stem}{suffix}" for suffix in self.mapping.suffixes if f"{stem}{suffix}" in self.by_relative]
+
+    def _put(self, target: Path, data: bytes) -> tuple[State, Diagnostic | None]:
+        """Writes, unless the target is somebody's own."""
+        key = target.relative_to(self.tree.out).as_posix()
+        recorded = self.manifest.digests.get(key)
+        new = digest(data)
+        try:
+            there = digest(target.read_bytes()) if target.is_file() else None
+        except OSError as error:
+            message = f"cannot be read: {error.strerror}"
+            return State.FAILED, Diagnostic(Severity.ERROR, Location(str(target)), message, "permit reading it")
+        if there is not None and there != new and there != recorded:
+            if recorded == new:
+                return State.KEPT, None  # changed by hand since, and the source says nothing new
+            how = "was changed by hand since it was ported" if recorded else "was not written by opgen port"
+            hint = "it is left as it is: move it away to have the source ported, or leave the source out with --ignore"
+            return State.KEPT, Diagnostic(Severity.ERROR, Location(str(target)), f"{how}", hint)
+        state, problem = put(target, data, write=self.tree.write)
+        if problem is None:
+            self.manifest.digests[key] = new
+        return state, problem
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:
+        return False
+
+
+def _refuse_in_place(source: Path, out: Path) -> None:
+    inside, target = real(source), real(out)
+    if not source.is_dir():
+        raise OpgenError("there is no such folder", Location(str(source)))
+    if inside == target:
+        raise OpgenError("sources are never ported in place", Location(str(out)), "name another folder with --out")
+    if inside.is_relative_to(target):
+        message = f"the output folder holds the sources ({source}), which could be overwritten"
+        raise OpgenError(message, Location(str(out)), "name another folder with --out")
+
+
+def _make(out: Path) -> None:
+    """Makes the output folder, and finds out whether it takes files."""
+    probe = out / f"{NAME}.try"
+    try:
+        write_atomically(probe, b"")
+        probe.unlink()
+    except OSError as error:
+        message = f"cannot be written to: {error.strerror}"
+        raise OpgenError(message, Location(str(out)), "name another folder with --out") from error
+
+
+def _stale(tree: Tree, reports: list[FileReport], manifest: Manifest, notes: Diagnostics) -> tuple[Path, ...]:
+    """What earlier runs wrote and this one has no source for. One that was changed by hand is never removed."""
+    current = {report.target.relative_to(tree.out).as_posix() for report in reports}
+    stale = []
+    for key in sorted(manifest.digests.keys() - current):
+        path = tree.out / key
+        try:
+            ours = path.is_file() and digest(path.read_bytes()) == manifest.digests[key]
+            if tree.clean and tree.write:
+                if ours:
+                    path.unlink()
+                del manifest.digests[key]
+        except OSError as error:
+            notes.error(Location(str(path)), f"cannot be removed: {error.strerror}", "remove it by hand")
+            continue
+        if not ours:
+            continue
+        stale.append(path)
+        if not tree.clean:
+            notes.warning(Location(str(path)), "a port whose source is gone", "--clean removes it")
+    return tuple(stale)

@@ -1,0 +1,301 @@
+"""Whole folders and the command: what is written where, what is left alone, and bad input."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from opgen.cli import opgen
+from opgen.port import State, Tree, load_mapping, port_text, port_tree, run
+
+ROOT = Path(__file__).parents[2]
+
+
+def files(folder: Path) -> dict[str, str]:
+    found = (path for path in folder.rglob("*") if path.is_file() and path.name != ".opgen-port.json")
+    return {path.relative_to(folder).as_posix(): path.read_text() for path in found}
+
+
+def write(folder: Path, **texts: str) -> Path:
+    for name, text in texts.items():
+        path = folder / name.replace("__", "/").replace("_dot_", ".")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return folder
+
+
+def command(*arguments: object, **environment: str) -> Result:
+    return CliRunner().invoke(opgen, ["port", *map(str, arguments)], env=environment)
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    return write(
+        tmp_path / "src",
+        a_dot_cu='#include "inc/b.cuh"\ncudaStream_t s;\n',
+        inc__b_dot_cuh="cudaEvent_t e;\n",
+        host_dot_cpp="#include <cuda_runtime.h>\n",
+    )
+
+
+def test_host_sources_are_ported_and_renamed_files_found(source: Path, tmp_path: Path) -> None:
+    assert port_tree(source, tmp_path / "out").problems == ()
+    assert files(tmp_path / "out") == {
+        "a.mu": '#include "inc/b.muh"\nmusaStream_t s;\n',
+        "inc/b.muh": "musaEvent_t e;\n",
+        "host.cpp": "#include <musa_runtime.h>\n",
+    }
+
+
+def test_a_second_port_and_the_port_of_a_port_change_nothing(source: Path, tmp_path: Path) -> None:
+    port_tree(source, tmp_path / "out")
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*")}
+    assert port_tree(source, tmp_path / "out").written == ()
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*")} == before
+    run(Tree(tmp_path / "out", tmp_path / "again", everything=True))
+    assert files(tmp_path / "again") == files(tmp_path / "out")
+
+
+def test_includes_follow_the_files_that_they_name(tmp_path: Path) -> None:
+    source = write(
+        tmp_path / "src",
+        k__a_dot_cu='#include "../lib/x.cuh"\n#include "lib/x.cuh"\n#include "cuda.h"\n#include "skip/y.cuh"\n'
+        '#include "../skip/y.cuh"\n#include <elsewhere/z.cuh>\n',
+        k__cuda_dot_h="int own;\n",
+        lib__x_dot_cuh="",
+        skip__y_dot_cuh="",
+    )
+    port_tree(source, tmp_path / "out", ignore=[source / "skip"])
+    assert files(tmp_path / "out")["k/a.mu"].splitlines() == [
+        '#include "../lib/x.muh"',
+        '#include "lib/x.muh"',
+        '#include "cuda.h"',  # one of their own
+        '#include "skip/y.muh"',
+        '#include "../skip/y.cuh"',  # is there, and keeps its name
+        "#include <elsewhere/z.muh>",
+    ]
+
+
+def test_names_that_other_files_define_are_no_unknown_ones(tmp_path: Path) -> None:
+    source = write(
+        tmp_path / "src", a_dot_cu="MY_CUDA_LOOP(i); cudaNope();\n", b_dot_cuh="#define MY_CUDA_LOOP(i) for (;;)\n"
+    )
+    done = port_tree(source, tmp_path / "out")
+    assert [problem.message for problem in done.problems] == ["'cudaNope' has no known MUSA counterpart"]
+
+
+def test_hand_written_files_are_left_alone(source: Path, tmp_path: Path) -> None:
+    write(source, hand_dot_mu="cudaStream_t mine;\n", a_dot_mu="my own a\n")
+    done = port_tree(source, tmp_path / "out")
+    assert [str(problem).splitlines()[0] for problem in done.problems] == [
+        f"{source}/a.cu: warning: not ported: a.mu stands beside it, written by hand"
+    ]
+    out = files(tmp_path / "out")
+    assert out["a.mu"] == "my own a\n" and "hand.mu" not in out
+    run(Tree(source, tmp_path / "out", everything=True))
+    assert files(tmp_path / "out")["hand.mu"] == "cudaStream_t mine;\n"
+
+
+def test_a_target_that_nobody_ported_is_left_alone(source: Path, tmp_path: Path) -> None:
+    out = write(tmp_path / "out", a_dot_mu="somebody's\n")
+    done = port_tree(source, out)
+    assert [str(problem).splitlines()[0] for problem in done.problems] == [
+        f"{out}/a.mu: error: was not written by opgen port"
+    ]
+    assert files(out)["a.mu"] == "somebody's\n" and "host.cpp" in files(out)
+
+
+def test_a_port_that_was_changed_by_hand_is_left_alone(source: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    port_tree(source, out)
+    (out / "a.mu").write_text("better\n")
+    again = port_tree(source, out)
+    assert again.problems == () and {f.target.name: f.state for f in again.files}["a.mu"] is State.KEPT
+    (source / "a.cu").write_text("int news;\n")
+    done = port_tree(source, out)
+    assert [problem.message for problem in done.problems] == ["was changed by hand since it was ported"]
+    assert files(out)["a.mu"] == "better\n"
+
+
+def test_a_port_whose_source_is_gone_is_removed_only_when_asked(source: Path, tmp_path: Path) -> None:
+    out = write(tmp_path / "out", notes_dot_txt="mine")
+    port_tree(source, out)
+    (source / "host.cpp").unlink()
+    (source / "inc/b.cuh").unlink()
+    (out / "inc/b.muh").write_text("changed by hand")
+    done = port_tree(source, out)
+    assert [problem.message for problem in done.problems] == ["a port whose source is gone"]
+    assert "host.cpp" in files(out)
+    assert run(Tree(source, out, clean=True)).stale == (out / "host.cpp",)
+    assert sorted(files(out)) == ["a.mu", "inc/b.muh", "notes.txt"]
+
+
+def test_two_sources_of_one_port_are_an_error(tmp_path: Path) -> None:
+    source = write(tmp_path / "src", ATen__cuda__x_dot_h="int a;\n", ATen__musa__x_dot_h="int b;\n")
+    done = port_tree(source, tmp_path / "out")
+    assert [problem.message for problem in done.problems] == [
+        f"its port would be {tmp_path}/out/ATen/musa/x.h, which is the port of ATen/cuda/x.h"
+    ]
+    assert files(tmp_path / "out") == {"ATen/musa/x.h": "int a;\n"}
+
+
+def test_bad_files_are_reported_and_the_rest_is_ported(source: Path, tmp_path: Path) -> None:
+    (source / "latin.cu").write_bytes(b"// caf\xe9\n")
+    write(source, broken_dot_cu="void f() {\n  g(1;\n}\n", cut_dot_cu="void f() { cudaMalloc(\n")
+    (source / "nowhere.cu").symlink_to(source / "missing")
+    (source / "itself.cu").symlink_to(source / "itself.cu")
+    (source / "inc/loop").symlink_to(source)
+    (source / "twice").symlink_to(source / "inc")
+    result = command(source, "--out", tmp_path / "out")
+    lines = [line.replace(f"{source}/", "") for line in result.stderr.splitlines() if line[:1] == "/"]
+    assert lines == [
+        "broken.cu:3:1: error: '}' closes nothing",
+        "cut.cu:1:22: error: '(' is never closed",
+        "inc/loop: error: a link in a circle: it leads to a folder above itself",
+        "itself.cu: error: cannot be read: Too many levels of symbolic links",
+        "latin.cu:1:7: error: not UTF-8 text",
+        "nowhere.cu: error: cannot be read: No such file or directory",
+        "twice: warning: a link to a folder that is ported in its own place",
+    ]
+    assert result.exit_code == 1 and result.exception.__class__ is SystemExit
+    assert sorted(files(tmp_path / "out")) == ["a.mu", "host.cpp", "inc/b.muh"]
+
+
+def test_a_link_to_a_folder_elsewhere_is_followed(source: Path, tmp_path: Path) -> None:
+    write(tmp_path / "common", c_dot_cuh="cudaEvent_t e;\n")
+    (source / "common").symlink_to(tmp_path / "common")
+    port_tree(source, tmp_path / "out")
+    assert files(tmp_path / "out")["common/c.muh"] == "musaEvent_t e;\n"
+
+
+@pytest.mark.parametrize("out", [".", "..", "../src/../src"])
+def test_sources_are_never_ported_in_place_or_below_the_output(source: Path, out: str) -> None:
+    before = files(source)
+    result = command(source, "--out", source / out)
+    assert result.exit_code == 1 and "name another folder with --out" in result.stderr
+    assert files(source) == before
+
+
+def test_one_file_is_never_ported_onto_itself(tmp_path: Path) -> None:
+    write(tmp_path, a_dot_mu="cudaStream_t s;\n")
+    assert command(tmp_path / "a.mu", "--out", tmp_path / "a.mu").exit_code == 1
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="/proc refuses files to everybody, but says so only to root in this way")
+def test_an_output_folder_that_takes_no_files_is_one_error(source: Path) -> None:
+    result = command(source, "--out", "/proc/port")
+    assert result.exit_code == 1 and result.stderr.count("error:") == 1 and "cannot be written to" in result.stderr
+
+
+def test_an_output_folder_that_is_a_file_is_an_error(source: Path, tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("")
+    result = command(source, "--out", tmp_path / "out")
+    assert result.exit_code == 1 and "cannot be written to" in result.stderr
+
+
+def test_a_broken_record_of_earlier_ports_is_told(source: Path, tmp_path: Path) -> None:
+    write(tmp_path / "out", **{"_dot_opgen-port_dot_json": "{"})
+    result = command(source, "--out", tmp_path / "out")
+    assert result.exit_code == 1 and "the record of earlier ports cannot be read" in result.stderr
+
+
+def test_check_writes_nothing_and_fails_while_anything_is_to_do(source: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert command(source, "--out", out, "--check").exit_code == 1
+    assert not out.exists()
+    assert command(source, "--out", out).exit_code == 0
+    assert command(source, "--out", out, "--check").exit_code == 0
+    write(source, d_dot_cu="__global__ void k(double* p) {}\n")
+    assert command(source, "--out", out, "--arch", "mp_21").exit_code == 0
+    assert command(source, "--out", out, "--arch", "mp_21", "--check").exit_code == 1
+    assert command(source, "--out", out, "--arch", "mp_21", "--fp64", "--check").exit_code == 0
+    assert command(source, "--out", out, "--check", MUSA_ARCH="mp_21").exit_code == 1
+
+
+def test_diff_shows_what_changes_and_writes_nothing(source: Path, tmp_path: Path) -> None:
+    result = command(source, "--out", tmp_path / "out", "--diff")
+    assert result.exit_code == 0 and not (tmp_path / "out").exists()
+    assert "-cudaEvent_t e;\n+musaEvent_t e;\n" in result.stdout
+    done = subprocess.run(["git", "apply", "--stat", "-p0"], input=result.stdout, text=True, capture_output=True)
+    assert done.returncode == 0 and "3 files changed" in done.stdout
+
+
+def test_the_report_says_what_became_of_every_file(source: Path, tmp_path: Path) -> None:
+    write(source, bad_dot_cu="cudaNope(); cudaNope(); cudnnCreate();\n")
+    result = command(source, "--out", tmp_path / "out", "--format", "json", "--report", tmp_path / "r/report.json")
+    assert result.exit_code == 1
+    report = json.loads(result.stdout)
+    assert report == json.loads((tmp_path / "r/report.json").read_text())
+    assert report["counts"] == {"written": 3, "unchanged": 0, "copied": 0, "kept": 0, "failed": 1}
+    assert report["unknown"] == [
+        {"name": "cudaNope", "count": 2, "rule": "musaNope"},
+        {"name": "cudnnCreate", "count": 1, "rule": None},
+    ]
+    assert [(p["line"], p["column"], p["end_column"]) for p in report["problems"]] == [
+        (1, 1, 9),
+        (1, 13, 21),
+        (1, 25, 36),
+    ]
+    assert {"from": "cudaStream_t", "to": "musaStream_t", "count": 1} in report["files"][0]["changes"]
+
+
+def test_rules_that_may_be_missing_are_proposed_in_a_form_that_map_takes(source: Path, tmp_path: Path) -> None:
+    write(source, bad_dot_cu="cudaNope(); IMPL(x, CUDA, f); MY_CUDA_X;\n")
+    result = command(source, "--out", tmp_path / "out")
+    rules = [line.strip() for line in result.stderr.splitlines() if "\t" in line]
+    assert rules == ["cudaNope\tmusaNope", "CUDA\tPrivateUse1", "MY_CUDA_X\tMY_MUSA_X"]
+    (tmp_path / "rules.tsv").write_text("\n".join(rules))
+    assert command(source, "--out", tmp_path / "out", "--map", tmp_path / "rules.tsv").exit_code == 0
+    assert files(tmp_path / "out")["bad.mu"] == "musaNope(); IMPL(x, PrivateUse1, f); MY_MUSA_X;\n"
+
+
+def test_partial_writes_what_has_errors_too(tmp_path: Path) -> None:
+    source = write(tmp_path / "src", a_dot_cu="cudaNope(); cudaFree(p);\n")
+    assert command(source, "--out", tmp_path / "out").exit_code == 1
+    assert files(tmp_path / "out") == {}
+    assert command(source, "--out", tmp_path / "out", "--partial").exit_code == 1
+    assert files(tmp_path / "out") == {"a.mu": "cudaNope(); musaFree(p);\n"}
+
+
+def test_ignored_folders_are_meant_from_here_or_from_the_sources(source: Path, tmp_path: Path) -> None:
+    for ignore in (source / "inc", "inc"):
+        port_tree(source, tmp_path / str(ignore).strip("/").replace("/", "-"), ignore=[Path(ignore)])
+    assert command(source, "--out", tmp_path / "out", "--ignore", "inc").exit_code == 0
+    assert sorted(files(tmp_path / "out")) == ["a.mu", "host.cpp"]
+    assert "no such folder to ignore" in command(source, "--out", tmp_path / "out", "--ignore", "nowhere").stderr
+
+
+def test_a_terminal_sees_a_bar(source: Path, tmp_path: Path) -> None:
+    main, other = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
+    arguments = [sys.executable, "-m", "opgen.cli", "port", str(source), "--out", str(tmp_path / "out")]
+    done = subprocess.run(arguments, cwd=ROOT, stderr=other, stdout=subprocess.DEVNULL, env=environment)
+    os.close(other)
+    shown = os.read(main, 65536).decode()
+    os.close(main)
+    assert done.returncode == 0 and "porting" in shown and "2/3" in shown.replace(" ", "")
+
+
+def test_five_megabytes_take_seconds() -> None:
+    """2.9 s on a loaded core when this was written; the bound is for slow machines."""
+    text = (ROOT / "kernels/ported/ScatterReduce.cu").read_text()
+    start = time.process_time()
+    done = port_text(text * (5_000_000 // len(text)), load_mapping())
+    assert not done.problems and time.process_time() - start < 20
+
+
+def test_nonsense_is_given_up_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("opgen.port.structure._SECONDS", 0.2)
+    source = "} ( cudaX <<< #if\n __global__ { ) double " * 10_000
+    start = time.process_time()
+    done = port_text(source, load_mapping())
+    assert "the grammar makes too little sense of this file to port it" in {p.message for p in done.problems}
+    assert time.process_time() - start < 15
