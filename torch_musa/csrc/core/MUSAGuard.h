@@ -68,3 +68,10 @@ struct MUSAStreamGuard {
 };
 
 }  // namespace c10::musa
+
+// Sources written for CUDA say at::cuda::CUDAGuard as often as c10::cuda::CUDAGuard.
+namespace at::musa {
+using c10::musa::MUSAGuard;
+using c10::musa::MUSAStreamGuard;
+using c10::musa::OptionalMUSAGuard;
+}  // namespace at::musa

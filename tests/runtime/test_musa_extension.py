@@ -1,0 +1,208 @@
+"""torch_musa.utils.musa_extension: real builds. Sources without PyTorch's headers keep most of them to seconds."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+import torch
+
+from torch_musa.utils import _compilation, _toolchain
+from torch_musa.utils.musa_extension import BuildExtension, MUSAExtension, load, load_inline
+
+ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.skipif(shutil.which(os.environ.get("CXX", "g++").split()[0]) is None, reason="no C++ compiler")
+
+MODULE = """
+#include <Python.h>
+#include <{runtime}.h>
+#include "scale.{header}"
+
+__global__ void fill(int* out, int value) {{ out[threadIdx.x] = SCALE * value + threadIdx.x; }}
+
+static PyObject* third(PyObject*, PyObject* value) {{
+  int* memory; int host[4];
+  {prefix}Malloc(&memory, sizeof(host));
+  fill<<<1, 4>>>(memory, (int)PyLong_AsLong(value));
+  {prefix}Memcpy(host, memory, sizeof(host), {prefix}MemcpyDeviceToHost);
+  {prefix}Free(memory);
+  return PyLong_FromLong(host[3]);
+}}
+
+#define INIT_OF(name) PyInit_##name
+#define INIT(name) INIT_OF(name)
+PyMODINIT_FUNC INIT(TORCH_EXTENSION_NAME)() {{
+  static PyMethodDef methods[] = {{{{"third", third, METH_O, nullptr}}, {{nullptr, nullptr, 0, nullptr}}}};
+  static PyModuleDef module = {{PyModuleDef_HEAD_INIT, "m", nullptr, -1, methods}};
+  return PyModule_Create(&module);
+}}
+"""
+CUDA = MODULE.format(runtime="cuda_runtime", header="cuh", prefix="cuda")
+MUSA = MODULE.format(runtime="musa_runtime", header="muh", prefix="musa")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/m.cu").write_text(CUDA)
+    (tmp_path / "src/scale.cuh").write_text("#define SCALE 10\n")
+    (tmp_path / "src/m.mu").write_text(MUSA)
+    (tmp_path / "src/scale.muh").write_text("#define SCALE 100\n")
+    monkeypatch.setenv("MAX_JOBS", "1")
+    return tmp_path
+
+
+@pytest.mark.parametrize("ninja", ["1", "0"])
+def test_device_sources_are_compiled_loaded_and_only_built_again_when_something_changed(
+    folder: Path, ninja: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("USE_NINJA", ninja)
+
+    def loaded() -> int:
+        module = load("mine", folder / "src/m.mu", build_directory=folder / "build", extra_musa_cflags=["-O0"])
+        return module.third(2)
+
+    def objects() -> list[int]:
+        return [path.stat().st_mtime_ns for path in (folder / "build").rglob("*.o")]
+
+    assert loaded() == 203
+    made = objects()
+    assert len(made) == 1 and (folder / "build/objects/build.ninja").exists() is (ninja == "1")
+    assert loaded() == 203 and objects() == made
+    (folder / "src/scale.muh").write_text("#define SCALE 1000\n")
+    assert loaded() == 2003 and objects() != made
+
+
+def test_cuda_sources_are_ported_on_the_way(folder: Path) -> None:
+    (folder / "src/m.mu").unlink()  # it would be taken for the port of m.cu
+    (folder / "src/scale.muh").unlink()
+    module = load("mine", str(folder / "src/m.cu"), build_directory=folder / "build", extra_musa_cflags=["-O0"])
+    assert module.third(2) == 23
+
+
+def test_a_source_that_cannot_be_ported_is_an_error_with_its_place(folder: Path) -> None:
+    (folder / "src/bad.cu").write_text("int a;\nvoid f() { cudaNope(); }\n")
+    with pytest.raises(RuntimeError) as error:
+        load("mine", [folder / "src/bad.cu"], build_directory=folder / "build")
+    assert f"{folder}/src/bad.cu:2:12: error: 'cudaNope' has no known MUSA counterpart" in str(error.value)
+    assert "bad.cu cannot be ported to MUSA" in str(error.value)
+
+
+@pytest.mark.parametrize("ninja", ["1", "0"])
+def test_what_the_compiler_says_is_the_error(folder: Path, ninja: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("USE_NINJA", ninja)
+    (folder / "src/bad.mu").write_text("int a;\nint f() { return nowhere; }\n")
+    with pytest.raises(RuntimeError) as error:
+        load("mine", [folder / "src/bad.mu"], build_directory=folder / "build")
+    text = str(error.value)
+    assert text.startswith("Error building extension 'mine':") and "src/bad.mu:2:18: error: " in text
+    assert text.endswith("0-bad.o could not be made; the messages above say why")
+
+
+def test_a_source_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match=r"there is no .*nowhere\.mu to build mine from"):
+        load("mine", tmp_path / "nowhere.mu", build_directory=tmp_path)
+
+
+def test_sources_of_other_kinds_are_refused(folder: Path) -> None:
+    (folder / "src/a.f90").write_text("")
+    with pytest.raises(ValueError, match=r"a\.f90: sources are \.mu, \.cu, \.cpp"):
+        load("mine", folder / "src/a.f90", build_directory=folder / "build")
+
+
+def test_another_target_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCH_MUSA_BUILD_DIR", os.path.realpath(torch.musa.__file__ + "/../../../none"))
+    with pytest.raises(RuntimeError, match="opgen build"):
+        _toolchain.find_toolchain()
+
+
+def test_flags_go_to_the_compilers_that_they_are_for() -> None:
+    both = MUSAExtension("a._C", ["a.mu"], extra_compile_args=["-DX"])
+    each = MUSAExtension(
+        "a._C", ["a.mu"], extra_compile_args={"cxx": ["force_mcc", "-DC"], "mcc": ["-DM"], "nvcc": ["-N"]}
+    )
+    assert both._torch_musa == {"cxx": ["-DX"], "mcc": ["-DX"]}
+    assert each._torch_musa == {"cxx": ["force_mcc", "-DC"], "mcc": ["-DM"]}
+    assert both.language == "c++"
+
+
+def test_a_setup_script_says_what_is_wrong_without_a_traceback(folder: Path) -> None:
+    (folder / "src/bad.mu").write_text("int f() { return nowhere; }\n")
+    script = """
+        from setuptools import setup
+        from torch_musa.utils.musa_extension import BuildExtension, MUSAExtension
+        setup(name="mine", packages=[], ext_modules=[MUSAExtension("mine", ["src/bad.mu"])],
+              cmdclass={"build_ext": BuildExtension.with_options(use_ninja=False)})
+    """
+    (folder / "setup.py").write_text(textwrap.dedent(script))
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "setup.py", "build_ext", "--inplace"]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert "src/bad.mu:1:18: error: " in done.stderr
+
+
+def test_other_extensions_are_built_as_ever(tmp_path: Path) -> None:
+    assert issubclass(BuildExtension, __import__("setuptools").command.build_ext.build_ext)
+
+
+def test_jobs_follow_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MAX_JOBS", "3")
+    assert _compilation.jobs() == 3
+    monkeypatch.setenv("MAX_JOBS", "many")
+    assert _compilation.jobs() == os.cpu_count()
+
+
+@pytest.mark.build
+def test_inline_sources_with_tensors(tmp_path: Path) -> None:
+    cuda = """
+        __global__ void twice_kernel(const float* in, float* out, int64_t n) {
+          const int64_t i = blockIdx.x * blockDim.x + threadIdx.x;
+          if (i < n) out[i] = 2 * in[i];
+        }
+        at::Tensor twice(at::Tensor x) {
+          TORCH_CHECK(x.is_cuda(), "twice: not on the device");
+          auto out = at::empty_like(x);
+          twice_kernel<<<(x.numel() + 63) / 64, 64, 0, at::cuda::getCurrentCUDAStream()>>>(
+              x.data_ptr<float>(), out.data_ptr<float>(), x.numel());
+          return out;
+        }
+    """
+    module = load_inline(
+        "inline_twice",
+        cpp_sources="at::Tensor twice(at::Tensor x);",
+        cuda_sources=textwrap.dedent(cuda),
+        functions={"twice": 'Twice "x".'},
+        extra_cflags=["-O0"],
+        extra_musa_cflags=["-O0"],
+        build_directory=tmp_path,
+    )
+    x = torch.randn(100, device="musa")
+    assert torch.equal(module.twice(x).cpu(), 2 * x.cpu())
+    assert 'Twice "x".' in module.twice.__doc__
+    with pytest.raises(RuntimeError, match="not on the device"):
+        module.twice(x.cpu())
+
+
+@pytest.mark.build
+def test_a_third_party_package_builds_and_passes_its_own_tests(tmp_path: Path) -> None:
+    package = tmp_path / "detection_ops"
+    left_out = shutil.ignore_patterns("build", "csrc_musa", "*.so", "__pycache__")
+    shutil.copytree(ROOT / "examples/detection_ops", package, ignore=left_out)
+    environment = {**os.environ, "FORCE_MUSA": "1", "MAX_JOBS": "1", "PYTHONPATH": f"{ROOT}:{package}"}
+    built = subprocess.run(
+        [sys.executable, "setup.py", "build_ext", "--inplace"],
+        cwd=package,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert built.returncode == 0, built.stderr
+    tests = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"]
+    done = subprocess.run(tests, cwd=package, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
