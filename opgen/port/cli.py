@@ -24,15 +24,9 @@ from opgen.report import report, reporter
 _WITHOUT_DOUBLE = ("mp_21",)
 _ARCHITECTURES = ("mp_21", "mp_22", "mp_31")
 _MOST_PROPOSALS = 20
-_EPILOG = """\b
-Examples:
-  opgen port csrc --out csrc_musa --ignore csrc/mlu --map rules.tsv
-  opgen port csrc --out csrc_musa --check      what is left to do? status 1 if anything
-  opgen port csrc --out csrc_musa --diff
-"""
 
 
-@click.command(name="port", epilog=_EPILOG)
+@click.command(name="port", epilog="Example: opgen port csrc --out csrc_musa --ignore csrc/mlu --map rules.tsv")
 @click.argument("source", type=PathOption(exists=True))
 @click.option("--out", required=True, type=PathOption(), help="Folder, or the .mu/.muh file for a file.")
 @click.option("--ignore", multiple=True, type=PathOption(), help="Folder below SOURCE to leave out; repeatable.")

@@ -201,6 +201,23 @@ def test_an_output_folder_that_is_a_file_is_an_error(source: Path, tmp_path: Pat
     assert result.exit_code == 1 and "cannot be written to" in result.stderr
 
 
+def test_a_place_that_takes_no_file_costs_that_file_alone(source: Path, tmp_path: Path) -> None:
+    out = write(tmp_path / "out", inc="a file where a folder should be")
+    result = command(source, "--out", out)
+    assert result.exit_code == 1 and f"{out}/inc/b.muh: error: cannot be written: " in result.stderr
+    assert sorted(files(out)) == ["a.mu", "host.cpp", "inc"]
+
+
+def test_line_ends_and_marks_of_a_file_stay(tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/a.cu").write_bytes(
+        b"\xef\xbb\xbf#define F(x) \\\r\n  cudaFree(x) // cudaFree\r\nint \xc3\xa9;\r\n"
+    )
+    port_tree(tmp_path / "src", tmp_path / "out")
+    expected = b"\xef\xbb\xbf#define F(x) \\\r\n  musaFree(x) // cudaFree\r\nint \xc3\xa9;\r\n"
+    assert (tmp_path / "out/a.mu").read_bytes() == expected
+
+
 def test_a_broken_record_of_earlier_ports_is_told(source: Path, tmp_path: Path) -> None:
     write(tmp_path / "out", **{"_dot_opgen-port_dot_json": "{"})
     result = command(source, "--out", tmp_path / "out")
