@@ -21,7 +21,7 @@ from opgen.port.walk import real
 from opgen.report import report, reporter
 
 # Kernels of mp_21 compute in double precision only where they were compiled for it (docs/limits.md).
-_WITHOUT_DOUBLE = ("mp_21",)
+_WITHOUT_DOUBLE = ("mp_21", "21")  # build scripts put the number alone into MUSA_ARCH
 _ARCHITECTURES = ("mp_21", "mp_22", "mp_31")
 _MOST_PROPOSALS = 20
 

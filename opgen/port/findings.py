@@ -50,6 +50,11 @@ def suspect(mapping: Mapping, places: Places, word: str, start: int) -> Diagnost
     return places.error(start, end, f"'{word}' has no known MUSA counterpart", hint)
 
 
+def note(mapping: Mapping, places: Places, word: str, new: str, start: int) -> Diagnostic:
+    """A name that is exchanged, but whose counterpart behaves otherwise."""
+    return places.warning(start, start + len(word), f"'{new}' is not all that '{word}' is", mapping.notes[word])
+
+
 def propose(mapping: Mapping, word: str) -> str | None:
     """What a rule for this name might say."""
     key = mapping.qualified.get(f"DispatchKey::{word}")

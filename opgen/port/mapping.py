@@ -62,6 +62,8 @@ class Mapping:
     """Names that must not be carried over, and why."""
     unportable_includes: ReadOnly[str, str]
     """Headers (and folders of headers) that must not be carried over, and why."""
+    notes: ReadOnly[str, str]
+    """Names that are exchanged, and what to know about the other one."""
     foreign: tuple[Foreign, ...]
     """A name that one of these matches and no table knows is an error, never passed through."""
 
@@ -204,6 +206,7 @@ def load_mapping(folder: Path = DEFAULT_TABLES) -> Mapping:
         suffixes=table("suffixes"),
         unportable=table("unportable"),
         unportable_includes=table("unportable_includes"),
+        notes=table("notes"),
         foreign=_foreign(folder / "foreign.tsv"),
     )
 
@@ -223,5 +226,6 @@ def without_defaults(mapping: Mapping) -> Mapping:
         suffixes=mapping.suffixes,
         unportable=mapping.unportable,
         unportable_includes=mapping.unportable_includes,
+        notes=nothing,
         foreign=mapping.foreign,
     )

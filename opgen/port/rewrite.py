@@ -224,6 +224,8 @@ class _Port:
             new = self._by_parts(start, end)
         if new is not None:
             self.edits.append(Edit(start, end, new))
+            if word in self.mapping.notes:
+                self.problems.append(findings.note(self.mapping, self.places, word, new, start))
         if self.mapping.family(new or word) is not None:
             self.suspects.append((new or word, start))
 

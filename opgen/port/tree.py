@@ -82,12 +82,15 @@ def run(tree: Tree, on_file: OnFile = lambda done, total, name: None) -> TreeRep
     manifest = read_manifest(tree.out, notes)
     if tree.write:
         _make(tree.out)
-    reports = _Run(tree, found, manifest, on_file).reports()
-    stale = _stale(tree, reports, manifest, notes)
-    if tree.write and (manifest.digests or (tree.out / NAME).exists()):
-        _, problem = put(tree.out / NAME, manifest.text().encode())
-        if problem is not None:
-            notes.add(problem)
+    try:
+        reports = _Run(tree, found, manifest, on_file).reports()
+        stale = _stale(tree, reports, manifest, notes)
+    finally:
+        # What an interrupted run has written is recorded, too: it would count as somebody's own else.
+        if tree.write and (manifest.digests or (tree.out / NAME).exists()):
+            _, problem = put(tree.out / NAME, manifest.text().encode())
+            if problem is not None:
+                notes.add(problem)
     return TreeReport(tuple(reports), tuple(notes), stale)
 
 

@@ -206,5 +206,14 @@ def test_every_name_of_a_family_ports_to_its_counterpart_and_stays_there(path: P
     table = read_table(path)
     assert table
     for old, new in table.items():
-        assert port(f"f({old});") == (f"f({new});", [])
+        notes = [f"k.cu:1:3: warning: '{new}' is not all that '{old}' is"] if old in MAPPING.notes else []
+        assert port(f"f({old});") == (f"f({new});", notes)
         assert port(f"f({new});") == (f"f({new});", []), old
+
+
+def test_what_behaves_otherwise_on_musa_is_told_until_a_rule_says_that_it_is_known() -> None:
+    assert port("curandGenerateLongLong(g, p, n);")[1] == [
+        "k.cu:1:1: warning: 'murandGenerateLongLong' is not all that 'curandGenerateLongLong' is"
+    ]
+    known = Options(rules=Rules({"curandGenerateLongLong": "murandGenerateLongLong"}))
+    assert port("curandGenerateLongLong(g, p, n);", known) == ("murandGenerateLongLong(g, p, n);", [])

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from opgen.cli import opgen
+import opgen.port.tree
+from opgen.cli import opgen as command_line
 from opgen.port import State, Tree, load_mapping, port_text, port_tree, run
 
 ROOT = Path(__file__).parents[2]
@@ -33,7 +34,7 @@ def write(folder: Path, **texts: str) -> Path:
 
 
 def command(*arguments: object, **environment: str) -> Result:
-    return CliRunner().invoke(opgen, ["port", *map(str, arguments)], env=environment)
+    return CliRunner().invoke(command_line, ["port", *map(str, arguments)], env=environment)
 
 
 @pytest.fixture
@@ -123,6 +124,25 @@ def test_a_port_that_was_changed_by_hand_is_left_alone(source: Path, tmp_path: P
     done = port_tree(source, out)
     assert [problem.message for problem in done.problems] == ["was changed by hand since it was ported"]
     assert files(out)["a.mu"] == "better\n"
+
+
+def test_what_an_interrupted_run_has_written_is_known_to_the_next(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put = opgen.port.tree.put
+
+    def interrupted(target: Path, data: bytes, **choices: bool) -> object:
+        if target.name == "host.cpp":
+            raise KeyboardInterrupt
+        return put(target, data, **choices)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr("opgen.port.tree.put", interrupted)
+        port_tree(source, tmp_path / "out")
+    assert sorted(files(tmp_path / "out")) == ["a.mu"]
+    (source / "a.cu").write_text("int news;\n")
+    assert port_tree(source, tmp_path / "out").problems == ()
+    assert files(tmp_path / "out")["a.mu"] == "int news;\n"
 
 
 def test_a_port_whose_source_is_gone_is_removed_only_when_asked(source: Path, tmp_path: Path) -> None:

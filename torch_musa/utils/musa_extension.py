@@ -149,7 +149,8 @@ def load(
         raise RuntimeError(f"there is no {', '.join(missing)} to build {name} from")
     with _locked(folder):
         # A library that this process has loaded is never written over: one of other contents gets a name of its own.
-        digest = _digest(files, (extra_cflags, extra_musa_cflags, extra_ldflags, extra_include_paths))
+        includes = [Path(path).absolute() for path in extra_include_paths or ()]
+        digest = _digest(files, includes, (extra_cflags, extra_musa_cflags, extra_ldflags))
         target = folder / f"{name}_{digest}.so"
         try:
             _build(
@@ -157,7 +158,7 @@ def load(
                 sources=files,
                 target=target,
                 folder=folder / "objects",
-                include_dirs=[Path(path).absolute() for path in extra_include_paths or ()],
+                include_dirs=includes,
                 cxx_flags=list(extra_cflags or ()),
                 mcc_flags=list(extra_musa_cflags or ()),
                 link_flags=list(extra_ldflags or ()),
@@ -322,10 +323,11 @@ def _cache(name: str) -> Path:
     return base / f"{version}-{find_toolchain().target}" / name
 
 
-def _digest(files: Sequence[Path], flags: object) -> str:
-    """Of what the library is made from, headers beside the sources included."""
-    hashed = hashlib.sha256(repr(flags).encode())
-    for path in (*files, *_compilation.headers(dict.fromkeys(path.parent for path in files))):
+def _digest(files: Sequence[Path], include_dirs: Sequence[Path], flags: object) -> str:
+    """Of what the library is made from: sources, the headers beside them and in the include folders, flags."""
+    hashed = hashlib.sha256(repr((include_dirs, flags)).encode())
+    folders = dict.fromkeys([*(path.parent for path in files), *include_dirs])
+    for path in (*files, *_compilation.headers(folders)):
         hashed.update(f"{path}\0".encode() + path.read_bytes())
     return hashed.hexdigest()[:16]
 
@@ -338,12 +340,19 @@ def _locked(folder: Path) -> Iterator[None]:
         yield
 
 
+_imported: dict[tuple[str, Path], ModuleType] = {}
+
+
 def _import(name: str, path: Path) -> ModuleType:
+    """The module; the same one as before where this library is loaded already."""
+    if (name, path) in _imported:
+        return _imported[name, path]
     loader = importlib.machinery.ExtensionFileLoader(name, str(path))
     spec = importlib.util.spec_from_file_location(name, path, loader=loader)
     assert spec is not None
     module = importlib.util.module_from_spec(spec)
     loader.exec_module(module)
+    _imported[name, path] = module
     return module
 
 
