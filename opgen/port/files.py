@@ -79,7 +79,7 @@ def port(
     text: str,
     mapping: Mapping,
     options: Options | None = None,
-    own: frozenset[str] | None = None,
+    own: frozenset[str] = frozenset(),
     local: Local = lambda path: None,
 ) -> Ported:
     """`port_text` with what a file's name says."""

@@ -60,7 +60,7 @@ def port_text(
     *,
     options: Options | None = None,
     device: bool = True,
-    own: frozenset[str] | None = None,
+    own: frozenset[str] = frozenset(),
     local: Local = lambda path: None,
 ) -> Ported:
     """`text` with every mapped name exchanged; the number of lines stays, strings and comments stay.
@@ -70,7 +70,7 @@ def port_text(
     Args:
         path: what messages call the text.
         device: whether this is a device source (`.cu`, `.cuh`) and not one of the host's.
-        own: names that the sources define themselves, so that they are no unknown ones; default: those of this text.
+        own: names that other sources define, so that they are no unknown ones, like those that this text defines.
         local: what to write for an include of one of the sources' own files.
     """
     return _Port(text, mapping, path, options or Options(), device, own, local).run()
@@ -86,7 +86,7 @@ class _Port:
         path: str,
         options: Options,
         device: bool,
-        own: frozenset[str] | None,
+        own: frozenset[str],
         local: Local,
     ) -> None:
         self.text = as_bytes(text)
@@ -248,9 +248,7 @@ class _Port:
         return _SCOPE_AFTER.match(self.lexed.code, end) is not None or start in self.structure.scopes
 
     def _suspects(self) -> Counter[str]:
-        own = self.own
-        if own is None:
-            own = self.structure.own({word for word, _ in self.suspects})
+        own = self.own | self.structure.own({word for word, _ in self.suspects})
         unknown: Counter[str] = Counter()
         for word, start in self.suspects:
             reason = self.mapping.unportable.get(word)

@@ -31,9 +31,9 @@ _OWN = """
 (type_definition declarator: (type_identifier) @found)
 (namespace_definition name: (_) @found)
 (init_declarator declarator: (identifier) @found)
-(declaration declarator: (identifier) @found)
+(declaration declarator: (_) @found)
 (parameter_declaration declarator: (identifier) @found)
-(field_declaration declarator: (field_identifier) @found)
+(field_declaration declarator: (_) @found)
 (type_parameter_declaration (type_identifier) @found)
 """
 # A parse of sense takes half a second a megabyte. One of nonsense grows with the square of its size: it is cut short.
@@ -43,6 +43,10 @@ _CHUNK = 1 << 14
 # A kernel's or device function's text before its body; GPU_LAMBDA is how PyTorch spells a device lambda.
 _ON_DEVICE = re.compile(rb"\b(?:__global__|__device__|GPU_LAMBDA|C10_DEVICE)\b")
 _QUALIFIERS_REACH = 200  # bytes in front of a definition that may hold its qualifiers, where the parse lost them
+# `class MY_API Name {`: the grammar takes the macro for the name.
+_CLASS_BEHIND_A_MACRO = re.compile(
+    rb"\b(?:class|struct)\s+(?:[A-Z_][A-Z0-9_]*(?:\([^()]*\))?\s+){1,3}(\w+)\s*(?:final\s*)?[:{]"
+)
 # What a definition cannot begin behind of.
 _BOUNDARY = re.compile(rb"[;{}]")
 
@@ -120,6 +124,7 @@ class Structure:
             name = _declared(node) if node.type.endswith("declarator") else node
             if name is not None:
                 found.add(self._source[name.start_byte : name.end_byte].decode("latin-1"))
+        found |= {match[1].decode("latin-1") for match in _CLASS_BEHIND_A_MACRO.finditer(self._source)}
         return frozenset(found.intersection(names))
 
 
@@ -127,5 +132,8 @@ def _declared(node: Node) -> Node | None:
     """The name in a declarator: `f` in `*f(int a)` and in `A::f(int a)`."""
     current: Node | None = node
     while current is not None and current.child_count:
-        current = current.child_by_field_name("declarator") or current.child_by_field_name("name")
+        inner = current.child_by_field_name("declarator") or current.child_by_field_name("name")
+        if inner is None and current.type == "reference_declarator":  # the one without a field
+            inner = current.named_children[0] if current.named_children else None
+        current = inner
     return current

@@ -166,6 +166,8 @@ def test_names_that_the_source_defines_are_no_unknown_ones() -> None:
         "#define MY_CUDA_LOOP(i) for (;;)\n"
         "struct MyCUDAThing { int cudaField; };\n"
         "void cudaHelper() { MY_CUDA_LOOP(1); }\n"
+        "Tensor& getMyCUDATensor(int a);\n"
+        "Tensor& t = getMyCUDATensor(1);\n"
     )
     assert port(source) == (source, [])
 

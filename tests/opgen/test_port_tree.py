@@ -87,7 +87,9 @@ def test_includes_follow_the_files_that_they_name(tmp_path: Path) -> None:
 
 def test_names_that_other_files_define_are_no_unknown_ones(tmp_path: Path) -> None:
     source = write(
-        tmp_path / "src", a_dot_cu="MY_CUDA_LOOP(i); cudaNope();\n", b_dot_cuh="#define MY_CUDA_LOOP(i) for (;;)\n"
+        tmp_path / "src",
+        a_dot_cu="#define HERE_CUDA 1\nMY_CUDA_LOOP(HERE_CUDA); cudaNope(); OwnCUDAThing t;\n",
+        b_dot_cuh="#define MY_CUDA_LOOP(i) for (;;)\nclass MY_API OwnCUDAThing final { int a; };\n",
     )
     done = port_tree(source, tmp_path / "out")
     assert [problem.message for problem in done.problems] == ["'cudaNope' has no known MUSA counterpart"]
