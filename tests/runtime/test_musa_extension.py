@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from torch_musa.utils import _compilation, _toolchain
-from torch_musa.utils.musa_extension import BuildExtension, MUSAExtension, load, load_inline
+from torch_musa.utils.musa_extension import MUSAExtension, load, load_inline
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.skipif(shutil.which(os.environ.get("CXX", "g++").split()[0]) is None, reason="no C++ compiler")
@@ -115,9 +115,17 @@ def test_sources_of_other_kinds_are_refused(folder: Path) -> None:
         load("mine", folder / "src/a.f90", build_directory=folder / "build")
 
 
-def test_another_target_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TORCH_MUSA_BUILD_DIR", os.path.realpath(torch.musa.__file__ + "/../../../none"))
+def test_without_a_build_it_is_said_which_command_makes_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCH_MUSA_BUILD_DIR", str(tmp_path))
     with pytest.raises(RuntimeError, match="opgen build"):
+        _toolchain.find_toolchain()
+
+
+def test_a_target_without_a_toolchain_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    build = _toolchain.find_toolchain().library_dirs[0].parent
+    monkeypatch.setenv("TORCH_MUSA_BUILD_DIR", str(build))
+    monkeypatch.setenv("TORCH_MUSA_TARGET", "npu")
+    with pytest.raises(RuntimeError, match="extensions cannot be built for target npu"):
         _toolchain.find_toolchain()
 
 
@@ -147,8 +155,24 @@ def test_a_setup_script_says_what_is_wrong_without_a_traceback(folder: Path) -> 
     assert "src/bad.mu:1:18: error: " in done.stderr
 
 
-def test_other_extensions_are_built_as_ever(tmp_path: Path) -> None:
-    assert issubclass(BuildExtension, __import__("setuptools").command.build_ext.build_ext)
+def test_other_extensions_are_built_as_ever(folder: Path) -> None:
+    (folder / "plain.c").write_text(
+        "#include <Python.h>\nPyMODINIT_FUNC PyInit_plain(void) {\n"
+        '  static struct PyModuleDef m = {PyModuleDef_HEAD_INIT, "plain", NULL, -1, NULL};\n'
+        "  return PyModule_Create(&m);\n}\n"
+    )
+    script = """
+        from setuptools import Extension, setup
+        from torch_musa.utils.musa_extension import BuildExtension, MUSAExtension
+        extensions = [Extension("plain", ["plain.c"]), MUSAExtension("mine", ["src/m.mu"], extra_compile_args=["-O0"])]
+        setup(name="mine", packages=[], ext_modules=extensions, cmdclass={"build_ext": BuildExtension})
+    """
+    (folder / "setup.py").write_text(textwrap.dedent(script))
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{folder}"}
+    subprocess.run([sys.executable, "setup.py", "build_ext", "--inplace"], cwd=folder, env=environment, check=True)
+    use = "import torch, plain, mine; print(mine.third(2))"
+    done = subprocess.run([sys.executable, "-c", use], env=environment, capture_output=True, text=True)
+    assert done.stdout == "203\n", done.stderr
 
 
 def test_jobs_follow_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
