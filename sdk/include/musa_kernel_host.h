@@ -5,6 +5,7 @@
 #include "musa_kernel/assertion.h"
 #include "musa_kernel/atomic.h"
 #include "musa_kernel/barrier.h"
+#include "musa_kernel/constant.h"
 #include "musa_kernel/index.h"
 #include "musa_kernel/launch.h"
 #include "musa_kernel/math.h"

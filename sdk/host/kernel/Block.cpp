@@ -1,5 +1,6 @@
 #include "Block.h"
 
+#include <sched.h>
 #include <signal.h>
 
 #include <algorithm>
@@ -47,9 +48,11 @@ BlockRunner* BlockRunner::active() { return active_runner; }
 BlockRunner::BlockRunner() {
   enter_thread(thread_context_);
   watch_this_thread();
+  watch(pulse_);
 }
 
 BlockRunner::~BlockRunner() {
+  unwatch(pulse_);
   for (const auto& fiber : fibers_) release(fiber->context);
 }
 
@@ -67,7 +70,9 @@ void BlockRunner::run(Grid& grid, int64_t begin, int64_t end) {
   gridDim = grid.config.grid;
   blockDim = grid.config.block;
   total_ = grid.config.block.x * grid.config.block.y * grid.config.block.z;
+  block_threads = total_;
   active_runner = this;
+  pulse_.running.store(true, std::memory_order_relaxed);
   while (next_block_ < end_block_ && !grid.failed.load(std::memory_order_relaxed)) {
     begin_block(next_block_);
     switch_context(thread_context_, acquire(0)->context);
@@ -75,6 +80,7 @@ void BlockRunner::run(Grid& grid, int64_t begin, int64_t end) {
     current_ = nullptr;
     if (error_) break;
   }
+  pulse_.running.store(false, std::memory_order_relaxed);
   active_runner = nullptr;
   grid_ = nullptr;
   if (error_) {
@@ -85,6 +91,7 @@ void BlockRunner::run(Grid& grid, int64_t begin, int64_t end) {
 
 void BlockRunner::begin_block(int64_t index) {
   next_block_ = index + 1;
+  pulse_.blocks.store(pulse_.blocks.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   const dim3& grid = grid_->config.grid;
   blockIdx.x = static_cast<unsigned int>(index % grid.x);
   blockIdx.y = static_cast<unsigned int>(index / grid.x % grid.y);
@@ -137,9 +144,15 @@ void BlockRunner::fiber_main(void* argument) {
   }
 }
 
+void BlockRunner::run_kernel(uint3 first) {
+  in_kernel_ = true;
+  grid_->threads(first);
+  in_kernel_ = false;
+}
+
 void BlockRunner::run_threads(Fiber& self) {
   try {
-    grid_->threads(place(self.index));
+    run_kernel(place(self.index));
     // While nobody waits, further blocks need no further fibre.
     while (!self.owned && owned_ == 0) {
       if (shared_.has_strips()) {
@@ -148,11 +161,13 @@ void BlockRunner::run_threads(Fiber& self) {
       }
       if (next_block_ >= end_block_ || grid_->failed.load(std::memory_order_relaxed)) break;
       begin_block(next_block_);
-      grid_->threads(uint3{0, 0, 0});
+      run_kernel(uint3{0, 0, 0});
     }
     if (self.owned) check_strips(&self);
   } catch (const BlockEnded&) {
+    in_kernel_ = false;
   } catch (...) {
+    in_kernel_ = false;
     stop(std::current_exception());
   }
 }
@@ -212,8 +227,8 @@ void BlockRunner::wait(Fiber& self, Wait kind, const char* operation,
   if (error_) throw BlockEnded{};
 }
 
-void BlockRunner::leave(Fiber& self) {
-  Context* to = next();
+void BlockRunner::leave(Fiber& self, bool new_ones_first) {
+  Context* to = next(new_ones_first);
   if (to != &self.context) switch_context(self.context, *to);
   current_ = &self;
   if (self.owned) {
@@ -224,9 +239,9 @@ void BlockRunner::leave(Fiber& self) {
   }
 }
 
-Context* BlockRunner::next() {
+Context* BlockRunner::next(bool new_ones_first) {
   for (;;) {
-    if (!ready_.empty()) {
+    if (!ready_.empty() && !(new_ones_first && begun_ < total_ && !error_)) {
       Fiber* fiber = ready_.front();
       ready_.pop_front();
       fiber->wait = Wait::none;
@@ -264,6 +279,7 @@ void BlockRunner::stop(std::exception_ptr error) {
 // ------------------------------------------------------------------------------------
 
 int BlockRunner::barrier(Vote vote, bool predicate, const std::source_location& where) {
+  const Busy busy(*this);
   Fiber& self = *current_;
   if (begun_ == 0 || owned_ == 0) grid_->facts.synchronises.store(true, std::memory_order_relaxed);
   own(self);
@@ -293,6 +309,7 @@ int BlockRunner::barrier(Vote vote, bool predicate, const std::source_location& 
 
 void BlockRunner::meet(const LaneMask& given, void* payload, WarpComplete complete,
                        const char* operation, const std::source_location& where) {
+  const Busy busy(*this);
   Fiber& self = *current_;
   if (owned_ == 0) grid_->facts.synchronises.store(true, std::memory_order_relaxed);
   own(self);
@@ -347,6 +364,7 @@ void BlockRunner::complete_meetings(uint32_t warp) {
 }
 
 LaneMask BlockRunner::converged(const std::source_location& where) {
+  const Busy busy(*this);
   Fiber& self = *current_;
   own(self);
   check_strips(&self);
@@ -381,10 +399,39 @@ bool BlockRunner::release_converged() {
   return released;
 }
 
+// ---- turns
+// ---------------------------------------------------------------------------------------
+
+void BlockRunner::take_turns() {
+  const Busy busy(*this);
+  const uint64_t block = pulse_.blocks.load(std::memory_order_relaxed);
+  if (overdue()) fail(musaErrorLaunchTimeout, overdue_text());
+  // A block of many threads that use a few atomic functions each goes on undisturbed.
+  const bool again = spinning_block_ == block && spinning_thread_.x == threadIdx.x &&
+                     spinning_thread_.y == threadIdx.y && spinning_thread_.z == threadIdx.z;
+  spinning_block_ = block;
+  spinning_thread_ = threadIdx;
+  if (!again) return;
+  Fiber& self = *current_;
+  own(self);
+  if (ready_.empty() && begun_ >= total_) {
+    sched_yield();  // the others wait, too; those of another block may run elsewhere
+    return;
+  }
+  ready_.push_back(&self);
+  self.wait = Wait::turn;
+  self.operation = "an atomic function";
+  leave(self, /*new_ones_first=*/true);
+  spinning_block_ = block;
+  spinning_thread_ = threadIdx;
+  if (error_) throw BlockEnded{};
+}
+
 // ---- memory
 // --------------------------------------------------------------------------------------
 
 void* BlockRunner::variable(const SharedVariable& variable) {
+  const Busy busy(*this);
   void* at = shared_.variable(variable);
   if (at == nullptr) {
     fail(musaErrorLaunchOutOfResources,
@@ -480,8 +527,15 @@ void BlockRunner::give_up(musaError_t error, const char* what) {
   std::abort();  // nobody comes back here
 }
 
+void BlockRunner::give_up_overdue() {
+  if (active_runner != this || current_ == nullptr || !in_kernel_ || !overdue()) return;
+  in_kernel_ = false;
+  give_up(musaErrorLaunchTimeout, overdue_text());
+}
+
 // Back on the thread's own stack, with threadIdx as the fault left it.
 void BlockRunner::take_up_fault() {
+  in_kernel_ = false;
   Fiber& culprit = *current_;
   std::string what;
   musaError_t error = musaErrorIllegalAddress;

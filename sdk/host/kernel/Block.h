@@ -12,6 +12,7 @@
 
 #include "Fiber.h"
 #include "Shared.h"
+#include "Watchdog.h"
 #include "musa_kernel/engine.h"
 #include "musa_kernel/index.h"
 #include "musa_kernel/lane_mask.h"
@@ -34,6 +35,11 @@ struct Grid {
   std::atomic<bool> failed{false};  // some block did: no further one is begun
 };
 
+// A launch with more threads a block than the kernel's __launch_bounds__ allow.
+struct LaunchBoundsExceeded {
+  unsigned int allowed;
+};
+
 class BlockRunner {
  public:
   // The runner of the calling thread of the operating system.
@@ -51,6 +57,9 @@ class BlockRunner {
   void meet(const LaneMask& mask, void* payload, WarpComplete complete, const char* operation,
             const std::source_location& where);
   LaneMask converged(const std::source_location& where);
+  // Every few thousand atomic functions: who comes here again and again may be waiting for another
+  // thread of the block, and lets the others run.
+  void take_turns();
   void* variable(const SharedVariable& variable);
   void* dynamic() const { return shared_.dynamic(); }
 
@@ -61,9 +70,22 @@ class BlockRunner {
   bool abandon(int signal, void* address);
   // The same for a fault that the kernel's own code found where it may not throw.
   [[noreturn]] void give_up(musaError_t error, const char* what);
+  // In the handler of the watchdog's signal: gives up the block if its time is up.
+  void give_up_overdue();
 
  private:
-  enum class Wait { none, barrier, warp, convergence };
+  enum class Wait { none, barrier, warp, convergence, turn };
+
+  // While the runner's own code runs the watchdog's signal waits.
+  class Busy {
+   public:
+    explicit Busy(BlockRunner& runner) : runner_(runner) { runner_.in_kernel_ = false; }
+    ~Busy() { runner_.in_kernel_ = true; }
+    Busy(const Busy&) = delete;
+
+   private:
+    BlockRunner& runner_;
+  };
 
   // A fibre, and the thread of the block that it has come to belong to.
   struct Fiber {
@@ -97,8 +119,10 @@ class BlockRunner {
   void check_strips(const Fiber* self);
   void wait(Fiber& self, Wait kind, const char* operation, const std::source_location& where);
   // Goes on with another fibre of the block, or with the thread's own stack once all is done.
-  void leave(Fiber& self);
-  Context* next();
+  void leave(Fiber& self, bool new_ones_first = false);
+  Context* next(bool new_ones_first);
+  void run_kernel(uint3 first);
+  bool overdue() const { return pulse_.overdue.load() == pulse_.blocks.load(); }
   bool release_converged();
   bool complete_meeting(uint32_t warp, Meeting& meeting);
   void complete_meetings(uint32_t warp);
@@ -119,6 +143,9 @@ class BlockRunner {
   std::vector<std::unique_ptr<Fiber>> fibers_;
   std::vector<Fiber*> spare_;
 
+  Pulse pulse_;
+  volatile bool in_kernel_ = false;
+
   Grid* grid_ = nullptr;
   int64_t next_block_ = 0;
   int64_t end_block_ = 0;
@@ -136,6 +163,8 @@ class BlockRunner {
   int vote_result_ = 0;
   std::vector<LaneMask> returned_;  // by warp
   std::vector<std::vector<Meeting>> meetings_;
+  uint64_t spinning_block_ = 0;  // who was last seen in take_turns
+  uint3 spinning_thread_{};
   std::exception_ptr error_;
   int fault_signal_ = 0;  // what the processor noticed, and where
   void* fault_address_ = nullptr;

@@ -32,7 +32,18 @@ void handle(int signal, siginfo_t* info, void* context) {
   }
 }
 
+// A block took too long (Watchdog.h). Comes to the thread that runs it.
+void handle_overdue(int) {
+  if (BlockRunner* runner = BlockRunner::active(); runner != nullptr) runner->give_up_overdue();
+}
+
 void install() {
+  overdue_text();  // made now: a handler may not allocate
+  struct sigaction overdue{};
+  overdue.sa_handler = handle_overdue;
+  overdue.sa_flags = SA_ONSTACK | SA_NODEFER | SA_RESTART;
+  sigemptyset(&overdue.sa_mask);
+  sigaction(overdue_signal(), &overdue, nullptr);
   for (size_t i = 0; i < std::size(kSignals); ++i) {
     struct sigaction action{};
     action.sa_sigaction = handle;

@@ -9,6 +9,7 @@
 
 #include "../runtime/Api.h"
 #include "Block.h"
+#include "musa_kernel/constant.h"
 
 constinit thread_local uint3 threadIdx __attribute__((tls_model("initial-exec"))) = {0, 0, 0};
 constinit thread_local uint3 blockIdx __attribute__((tls_model("initial-exec"))) = {0, 0, 0};
@@ -45,12 +46,28 @@ musaError_t refusal(const LaunchConfig& config, const KernelFacts& facts) {
   if (block[0] * block[1] * block[2] > static_cast<uint64_t>(device.maxThreadsPerBlock)) {
     return musaErrorInvalidConfiguration;
   }
+  const unsigned int allowed = facts.max_threads.load(std::memory_order_relaxed);
+  if (allowed != 0 && block[0] * block[1] * block[2] > allowed) {
+    return musaErrorLaunchOutOfResources;
+  }
   // CUDA's code for it; flash attention's "invalid argument" on small cards is this one.
   const size_t fixed = facts.static_shared_bytes.load(std::memory_order_relaxed);
   if (config.shared_bytes > shared_limit() || config.shared_bytes + fixed > shared_limit()) {
     return musaErrorInvalidValue;
   }
   return musaSuccess;
+}
+
+// As on a card nothing has run: the bounds are checked before a thread's first statement. Where
+// the launch has returned already its error can only be the device's.
+void report(const LaunchSite& site, const LaunchConfig& config, unsigned int allowed) {
+  std::fprintf(stderr,
+               "musart: kernel '%s' launched at %s:%u with %u threads a block: its "
+               "__launch_bounds__ allow %u\n",
+               site.kernel, site.file, site.line, config.block.x * config.block.y * config.block.z,
+               allowed);
+  std::fflush(stderr);
+  if (asynchronous()) set_sticky_error(musaErrorLaunchOutOfResources);
 }
 
 void report(const KernelFault& fault) {
@@ -86,10 +103,16 @@ musaError_t launch_grid(const LaunchSite& site, const LaunchConfig& config, Kern
                    [&](int64_t begin, int64_t end) { BlockRunner::mine().run(grid, begin, end); });
     } catch (const KernelFault& fault) {
       report(fault);
+    } catch (const LaunchBoundsExceeded& bounds) {
+      facts.max_threads.store(bounds.allowed, std::memory_order_relaxed);
+      report(site, config, bounds.allowed);
     }
   };
   enqueue(device, config.stream, work, site.kernel);
-  return blocking_error();
+  if (const musaError_t error = blocking_error(); error != musaSuccess) return error;
+  // What the launch has just found out of the kernel.
+  const musaError_t error = refusal(config, facts);
+  return error == musaErrorLaunchOutOfResources ? set_last_error(error) : musaSuccess;
 }
 
 // ---- what kernels call
@@ -126,6 +149,35 @@ void* shared_variable(const SharedVariable& variable) {
 }
 
 void* dynamic_shared() { return runner("__shared__").dynamic(); }
+
+constinit thread_local unsigned int atomics_left __attribute__((tls_model("initial-exec"))) =
+    kAtomicsInARow;
+
+void take_turns() {
+  atomics_left = kAtomicsInARow;
+  if (BlockRunner* runner = BlockRunner::active(); runner != nullptr) runner->take_turns();
+}
+
+constinit thread_local unsigned int block_threads __attribute__((tls_model("initial-exec"))) = 0;
+
+void exceed_launch_bounds(unsigned int allowed) {
+  if (BlockRunner::active() != nullptr) throw LaunchBoundsExceeded{allowed};
+}
+
+void count_constant(size_t& bytes_of_source, size_t bytes, const char* name, const char* file,
+                    unsigned int line) {
+  const bool fitted = bytes_of_source <= kConstantBytes;
+  bytes_of_source += bytes;
+  if (!fitted || bytes_of_source <= kConstantBytes) return;
+  std::fprintf(
+      stderr,
+      "musart: %s:%u: with '%s' the __constant__ variables of this source have %zu bytes; a "
+      "device has %zu. No kernel runs: pass large tables as arguments, or make them "
+      "__device__ variables\n",
+      file, line, name, bytes_of_source, kConstantBytes);
+  std::fflush(stderr);
+  set_sticky_error(musaErrorInvalidDeviceFunction);
+}
 
 void kernel_fault(musaError_t error, const char* what) { runner(what).fail(error, what); }
 

@@ -49,7 +49,7 @@ def _declaration(source: Source, at: int, in_function: bool) -> Edit | None:
     words = [*tokens[first:at], *tokens[at + 1 : last]]
     is_extern = any(word.text == "extern" for word in words[: at - first + 1])
     words = [word for word in words if word.text not in {"extern", "static", "inline"}]
-    words, alignment = _take_alignment(source, _join_pasted(words))
+    words, alignment = take_alignment(source, _join_pasted(words))
     type_text, declarators = _parse(source, tokens[at], words)
     lines = "\n" * source.text.count("\n", tokens[first].start, tokens[last].end)
     if source.directive_end(tokens[at].start) is not None:
@@ -150,7 +150,7 @@ def _join_pasted(words: list[Token]) -> list[Token]:
     return joined
 
 
-def _take_alignment(source: Source, words: list[Token]) -> tuple[list[Token], str]:
+def take_alignment(source: Source, words: list[Token]) -> tuple[list[Token], str]:
     """The words without `alignas(n)` and `__align__(n)`, and n."""
     kept: list[Token] = []
     alignment = ""
@@ -170,9 +170,9 @@ def _take_alignment(source: Source, words: list[Token]) -> tuple[list[Token], st
 
 def _parse(source: Source, at: Token, words: list[Token]) -> tuple[str, list[_Declarator]]:
     """The type that all declarators share, and the declarators."""
-    parts = _split(words)
+    parts = split(words)
     head = parts[0]
-    name = _name_index(head)
+    name = name_index(head)
     if name is None or name == 0:
         raise source.error(at.start, "'__shared__' must stand in the declaration of a variable")
     first = name
@@ -183,7 +183,7 @@ def _parse(source: Source, at: Token, words: list[Token]) -> tuple[str, list[_De
     type_text = " ".join(token.text for token in head[:first])
     declarators = []
     for part in [head[first:], *parts[1:]]:
-        index = _name_index(part)
+        index = name_index(part)
         if index is None:
             raise source.error(at.start, "a declaration of shared memory that mcc cannot read: give each its own line")
         behind = part[index + 1 :]
@@ -199,7 +199,7 @@ def _parse(source: Source, at: Token, words: list[Token]) -> tuple[str, list[_De
     return type_text, declarators
 
 
-def _split(words: list[Token]) -> list[list[Token]]:
+def split(words: list[Token]) -> list[list[Token]]:
     """Parts between commas that stand in no bracket, angle brackets of the type included."""
     parts: list[list[Token]] = [[]]
     depth = angles = 0
@@ -217,7 +217,7 @@ def _split(words: list[Token]) -> list[list[Token]]:
     return parts
 
 
-def _name_index(words: list[Token]) -> int | None:
+def name_index(words: list[Token]) -> int | None:
     """Index of the declared name: the last one in front of the first `[`, `=` or `(` outside brackets."""
     depth = angles = 0
     found = None

@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from bounds import bounds_edits
+from constants import constant_edits
 from launches import launch_edits
 from shared import shared_edits
 from source import Edit, Source, apply, quoted
@@ -23,7 +25,13 @@ def rewrite(text: str, name: str) -> str:
 
 def edits(source: Source) -> list[Edit]:
     """All that has to change in one text."""
-    return [*launch_edits(source), *shared_edits(source), *_noinline_edits(source)]
+    return [
+        *launch_edits(source),
+        *shared_edits(source),
+        *bounds_edits(source),
+        *constant_edits(source),
+        *_noinline_edits(source),
+    ]
 
 
 def translation_unit(text: str, name: str) -> str:

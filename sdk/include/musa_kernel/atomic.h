@@ -8,6 +8,8 @@
 #include <cstring>
 #include <type_traits>
 
+#include "engine.h"
+
 namespace musa::host {
 
 template <size_t kBytes>
@@ -28,6 +30,7 @@ struct Word<8> {
 // *address = op(*address), in one step as others see it.
 template <typename T, typename Op>
 T atomic_update(T* address, const Op& op) {
+  count_atomic();
   using W = typename Word<sizeof(T)>::type;
   auto* word = reinterpret_cast<W*>(address);
   W seen = __atomic_load_n(word, __ATOMIC_RELAXED);
@@ -46,6 +49,7 @@ T atomic_update(T* address, const Op& op) {
 
 template <typename T>
 T atomic_exchange(T* address, T value) {
+  count_atomic();
   using W = typename Word<sizeof(T)>::type;
   W wanted;
   std::memcpy(&wanted, static_cast<const void*>(&value), sizeof(T));
@@ -59,18 +63,23 @@ T atomic_exchange(T* address, T value) {
 
 #define MUSA_HOST_ATOMIC_INTEGER(T)                                                           \
   inline T atomicAdd(T* address, T value) {                                                   \
+    ::musa::host::count_atomic();                                                             \
     return __atomic_fetch_add(address, value, __ATOMIC_ACQ_REL);                              \
   }                                                                                           \
   inline T atomicSub(T* address, T value) {                                                   \
+    ::musa::host::count_atomic();                                                             \
     return __atomic_fetch_sub(address, value, __ATOMIC_ACQ_REL);                              \
   }                                                                                           \
   inline T atomicAnd(T* address, T value) {                                                   \
+    ::musa::host::count_atomic();                                                             \
     return __atomic_fetch_and(address, value, __ATOMIC_ACQ_REL);                              \
   }                                                                                           \
   inline T atomicOr(T* address, T value) {                                                    \
+    ::musa::host::count_atomic();                                                             \
     return __atomic_fetch_or(address, value, __ATOMIC_ACQ_REL);                               \
   }                                                                                           \
   inline T atomicXor(T* address, T value) {                                                   \
+    ::musa::host::count_atomic();                                                             \
     return __atomic_fetch_xor(address, value, __ATOMIC_ACQ_REL);                              \
   }                                                                                           \
   inline T atomicMin(T* address, T value) {                                                   \
@@ -85,6 +94,7 @@ T atomic_exchange(T* address, T value) {
     return ::musa::host::atomic_exchange(address, value);                                     \
   }                                                                                           \
   inline T atomicCAS(T* address, T compare, T value) {                                        \
+    ::musa::host::count_atomic();                                                             \
     __atomic_compare_exchange_n(address, &compare, value, false, __ATOMIC_ACQ_REL,            \
                                 __ATOMIC_ACQUIRE);                                            \
     return compare;                                                                           \
@@ -99,6 +109,7 @@ MUSA_HOST_ATOMIC_INTEGER(unsigned long long)
 
 inline unsigned short atomicCAS(unsigned short* address, unsigned short compare,
                                 unsigned short value) {
+  ::musa::host::count_atomic();
   __atomic_compare_exchange_n(address, &compare, value, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
   return compare;
 }

@@ -28,6 +28,16 @@ inline int __syncthreads_or(int predicate,
   return ::musa::host::block_barrier(::musa::host::Vote::disjunction, predicate != 0, where);
 }
 
-inline void __threadfence() { std::atomic_thread_fence(std::memory_order_seq_cst); }
-inline void __threadfence_block() { std::atomic_thread_fence(std::memory_order_seq_cst); }
-inline void __threadfence_system() { std::atomic_thread_fence(std::memory_order_seq_cst); }
+// In a loop that waits for a flag these give other threads their turn, as atomic functions do.
+inline void __threadfence() {
+  ::musa::host::count_atomic();
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+inline void __threadfence_block() {
+  ::musa::host::count_atomic();
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+inline void __threadfence_system() {
+  ::musa::host::count_atomic();
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+}

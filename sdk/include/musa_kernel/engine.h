@@ -43,6 +43,7 @@ struct LaunchConfig {
 struct KernelFacts {
   std::atomic<size_t> static_shared_bytes{0};
   std::atomic<bool> synchronises{false};
+  std::atomic<unsigned int> max_threads{0};  // of __launch_bounds__, once a launch broke them
 };
 
 // Runs the threads of the current block from `first` on, in the order of their linear index, until
@@ -52,7 +53,8 @@ using ThreadLoop = std::function<void(uint3 first)>;
 // kernel<<<config>>>(...): checks the configuration, then runs the grid in the order of the stream.
 // A refused launch sets the calling thread's last error and returns it:
 // musaErrorInvalidConfiguration for a grid or block without threads or beyond the device's limits,
-// musaErrorInvalidValue for more shared memory than a block can have (CUDA's codes for both).
+// musaErrorInvalidValue for more shared memory than a block can have, musaErrorLaunchOutOfResources
+// for more threads than the kernel's __launch_bounds__ allow (CUDA's codes for all of them).
 MUSART_API musaError_t launch_grid(const LaunchSite& site, const LaunchConfig& config,
                                    KernelFacts& facts, ThreadLoop threads);
 
@@ -89,6 +91,33 @@ struct SharedVariable {
 MUSART_API void* shared_variable(const SharedVariable& variable);
 // The dynamic shared memory of the launch. At its end the address space ends, too.
 MUSART_API void* dynamic_shared();
+
+// A thread may wait for another one of its block by reading, with atomic functions, what that one
+// will write. After so many of them in a row others get their turn.
+constexpr unsigned int kAtomicsInARow = 4096;
+MUSA_HOST_TLS unsigned int atomics_left MUSA_HOST_TLS_MODEL;
+MUSART_API void take_turns();
+
+inline void count_atomic() {
+  if (--atomics_left == 0) [[unlikely]] {
+    take_turns();
+  }
+}
+
+// What mcc puts in front of the first statement of a kernel with __launch_bounds__: the grid ends
+// before a thread has done anything where its blocks are larger.
+MUSA_HOST_TLS unsigned int block_threads MUSA_HOST_TLS_MODEL;
+MUSART_API void exceed_launch_bounds(unsigned int allowed);
+
+inline void check_launch_bounds(unsigned int allowed) {
+  if (block_threads > allowed) [[unlikely]] {
+    exceed_launch_bounds(allowed);
+  }
+}
+
+// A `__constant__` variable of a source, noted by mcc behind its declaration.
+MUSART_API void count_constant(size_t& bytes_of_source, size_t bytes, const char* name,
+                               const char* file, unsigned int line);
 
 // Ends the kernel: the report names it, the block and the thread; the device keeps the error.
 [[noreturn]] MUSART_API void kernel_fault(musaError_t error, const char* what);

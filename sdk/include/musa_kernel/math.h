@@ -15,6 +15,8 @@
 #include <thread>
 #include <type_traits>
 
+#include "engine.h"
+
 // ---- reals: what C lacks
 // -------------------------------------------------------------------------
 
@@ -330,4 +332,5 @@ inline long long clock64() {
 inline long long wall_clock64() { return clock64(); }
 inline void __nanosleep(unsigned int nanoseconds) {
   std::this_thread::sleep_for(std::chrono::nanoseconds(nanoseconds));
+  ::musa::host::take_turns();  // who sleeps in a loop waits for somebody
 }
