@@ -46,8 +46,13 @@ std::tuple<Tensor, Tensor> NativeDropout(const Tensor& input, double p, std::opt
   ::musa::dnn::Dropout op;
   CHECK_MUDNN_STATUS(op.SetP(p), "SetP");
   CHECK_MUDNN_STATUS(op.SetScale(1 / (1 - p)), "SetScale");
-  CHECK_MUDNN_STATUS(op.SetSeed(state.seed), "SetSeed");
-  CHECK_MUDNN_STATUS(op.SetOffset(state.offset), "SetOffset");
+  if (state.is_captured()) {
+    CHECK_MUDNN_STATUS(op.SetSeed(state.device_seed()), "SetSeed");
+    CHECK_MUDNN_STATUS(op.SetOffset(state.device_offset(), state.offset), "SetOffset");
+  } else {
+    CHECK_MUDNN_STATUS(op.SetSeed(state.seed), "SetSeed");
+    CHECK_MUDNN_STATUS(op.SetOffset(state.offset), "SetOffset");
+  }
   CHECK_MUDNN_STATUS(op.RunDropout(GetMudnnHandle(), mt_out, DescribeDense(values), mt_mask),
                      "Dropout");
   return {out, mask};

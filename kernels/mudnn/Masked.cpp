@@ -1,5 +1,6 @@
 #include "kernels/mudnn/Operands.h"
 #include "kernels/ported/PortedKernels.h"
+#include "torch_musa/csrc/core/MUSACapture.h"
 #include "torch_musa/csrc/core/MUSAGuard.h"
 
 #include <torch_musa/ops/masked_fill_native.h>
@@ -97,6 +98,7 @@ Tensor& MaskedSelectOut(const Tensor& self, const Tensor& mask, Tensor& out) {
   const c10::musa::OptionalMUSAGuard guard(device_of(self));
   at::assert_no_overlap(out, self);
   at::assert_no_overlap(out, mask);
+  c10::musa::check_may_wait();
   const auto operands = expand_outplace(mask, self);
   const Tensor where = std::get<0>(operands)->contiguous().reshape({-1});
   Tensor source = std::get<1>(operands)->contiguous().reshape({-1});

@@ -1,4 +1,5 @@
 #include "kernels/mudnn/Operands.h"
+#include "torch_musa/csrc/core/MUSACapture.h"
 #include "torch_musa/csrc/core/MUSAGuard.h"
 
 #include <torch_musa/ops/nonzero_native.h>
@@ -23,6 +24,7 @@ Tensor Nonzero(const Tensor& self) {
   }
   TORCH_CHECK(self.dim() <= kMaxMudnnRank, "nonzero is not supported for tensors with more than ",
               kMaxMudnnRank, " dimensions");
+  c10::musa::check_may_wait();
   const Tensor coordinates = at::empty({in.numel(), in.dim()}, options);
   muTensor mu_in = CreateMUTensor(in);
   muTensor mu_out = CreateMUTensor(coordinates);

@@ -311,14 +311,14 @@ void bernoulli_tensor_kernel(const TensorBase& self_, const TensorBase& p_,
 
 // One sample per thread: the first category whose running sum of probabilities exceeds a uniform
 // share of the total.
-__global__ void multinomial_kernel(int64_t rows, int64_t categories, int64_t samples, uint64_t seed,
-                                   uint64_t offset, const double* sums, int64_t* out) {
+__global__ void multinomial_kernel(int64_t rows, int64_t categories, int64_t samples,
+                                   const PhiloxCudaState philox, const double* sums, int64_t* out) {
   const int64_t thread = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (thread >= rows * samples) {
     return;
   }
   const double* row = sums + thread / samples * categories;
-  const Words words = philox::draw_round(seed, static_cast<uint64_t>(thread), offset);
+  const Words words = philox::draw_round(philox, static_cast<uint64_t>(thread));
   const double share = philox::unit_double(words[0], words[1]) * row[categories - 1];
   int64_t first = 0;
   int64_t count = categories;
@@ -343,10 +343,10 @@ void multinomial_with_replacement_kernel(Tensor& result, const Tensor& self, int
   const Tensor out =
       result.is_contiguous() ? result : at::empty_like(result, MemoryFormat::Contiguous);
   if (rows * samples != 0) {
-    const auto [seed, offset] = philox::reserve_round(generator_of(generator, self.device()));
+    const PhiloxCudaState philox = philox::reserve_round(generator_of(generator, self.device()));
     multinomial_kernel<<<philox::blocks_for(rows * samples, 1), philox::kThreads, 0,
-                         at::cuda::getCurrentCUDAStream()>>>(rows, categories, samples, seed,
-                                                             offset, sums.const_data_ptr<double>(),
+                         at::cuda::getCurrentCUDAStream()>>>(rows, categories, samples, philox,
+                                                             sums.const_data_ptr<double>(),
                                                              out.mutable_data_ptr<int64_t>());
     C10_CUDA_KERNEL_LAUNCH_CHECK();
   }

@@ -26,10 +26,11 @@ using Words = std::array<uint32_t, 4>;
 
 constexpr int kThreads = 256;
 
-/// The one round that a thread draws from, `offset` rounds into the subsequence of its number.
-__device__ inline Words draw_round(uint64_t seed, uint64_t thread, uint64_t offset) {
+/// The one round that a thread draws from, in the subsequence of its number.
+__device__ inline Words draw_round(const PhiloxCudaState& philox, uint64_t thread) {
+  const auto [seed, offset] = at::cuda::philox::unpack(philox);
   curandStatePhilox4_32_10_t state;
-  curand_init(seed, thread, 4 * offset, &state);
+  curand_init(seed, thread, offset, &state);
   const uint4 words = curand4(&state);
   return {words.x, words.y, words.z, words.w};
 }
@@ -78,7 +79,7 @@ struct Normal {
 
 /// Element i of the iterator becomes body(words)[i % n], n values being made from one round.
 template <typename func_t>
-__global__ void nullary_kernel(int64_t numel, uint64_t seed, uint64_t offset, char* out,
+__global__ void nullary_kernel(int64_t numel, const PhiloxCudaState philox, char* out,
                                ScalarType dtype,
                                const OffsetCalculator<1> __grid_constant__ offsets,
                                const func_t __grid_constant__ body) {
@@ -89,7 +90,7 @@ __global__ void nullary_kernel(int64_t numel, uint64_t seed, uint64_t offset, ch
   if (first >= numel) {
     return;
   }
-  const Words words = draw_round(seed, static_cast<uint64_t>(thread), offset);
+  const Words words = draw_round(philox, static_cast<uint64_t>(thread));
   const result_t values = body(words);
   for (int64_t i = 0; i < kValues && first + i < numel; ++i) {
     store_element(out + offsets.get(static_cast<uint32_t>(first + i))[0], dtype, values[i]);
@@ -98,7 +99,7 @@ __global__ void nullary_kernel(int64_t numel, uint64_t seed, uint64_t offset, ch
 
 /// As above with one input: element i becomes body(input value, word i % 4).
 template <typename out_t, typename in_t, typename func_t>
-__global__ void unary_kernel(int64_t numel, uint64_t seed, uint64_t offset, char* out,
+__global__ void unary_kernel(int64_t numel, const PhiloxCudaState philox, char* out,
                              ScalarType dtype, const char* in,
                              const OffsetCalculator<2> __grid_constant__ offsets,
                              const func_t __grid_constant__ body) {
@@ -108,7 +109,7 @@ __global__ void unary_kernel(int64_t numel, uint64_t seed, uint64_t offset, char
   if (first >= numel) {
     return;
   }
-  const Words words = draw_round(seed, static_cast<uint64_t>(thread), offset);
+  const Words words = draw_round(philox, static_cast<uint64_t>(thread));
   for (int64_t i = 0; i < kValues && first + i < numel; ++i) {
     const auto at = offsets.get(static_cast<uint32_t>(first + i));
     store_element<out_t>(out + at[0], dtype,
@@ -132,12 +133,10 @@ inline unsigned int blocks_for(int64_t numel, int64_t values_per_thread) {
 }
 
 /// Reserves one round for every thread of a launch; two launches never share a number.
-inline std::tuple<uint64_t, uint64_t> reserve_round(CUDAGeneratorImpl* generator) {
+inline PhiloxCudaState reserve_round(CUDAGeneratorImpl* generator) {
   constexpr uint64_t kWordsPerRound = 4;
   const std::lock_guard<std::mutex> lock(generator->mutex_);
-  const auto [seed, offset] =
-      at::cuda::philox::unpack(generator->philox_cuda_state(kWordsPerRound));
-  return {seed, offset / kWordsPerRound};
+  return generator->philox_cuda_state(kWordsPerRound);
 }
 
 template <typename func_t>
@@ -151,11 +150,11 @@ void fill(TensorIteratorBase& iter, CUDAGeneratorImpl* generator, const func_t& 
     }
     return;
   }
-  const auto [seed, offset] = reserve_round(generator);
+  const PhiloxCudaState philox = reserve_round(generator);
   const c10::cuda::CUDAGuard guard(iter.device(0));
   constexpr int64_t kValues = std::tuple_size_v<decltype(body(Words{}))>;
   nullary_kernel<<<blocks_for(iter.numel(), kValues), kThreads, 0,
-                   at::cuda::getCurrentCUDAStream()>>>(iter.numel(), seed, offset,
+                   at::cuda::getCurrentCUDAStream()>>>(iter.numel(), philox,
                                                        static_cast<char*>(iter.data_ptr(0)),
                                                        iter.dtype(0), byte_offsets<1>(iter), body);
   C10_CUDA_KERNEL_LAUNCH_CHECK();
@@ -172,11 +171,11 @@ void transform(TensorIteratorBase& iter, CUDAGeneratorImpl* generator, const fun
     }
     return;
   }
-  const auto [seed, offset] = reserve_round(generator);
+  const PhiloxCudaState philox = reserve_round(generator);
   const c10::cuda::CUDAGuard guard(iter.device(0));
   unary_kernel<out_t, in_t, func_t>
       <<<blocks_for(iter.numel(), 4), kThreads, 0, at::cuda::getCurrentCUDAStream()>>>(
-          iter.numel(), seed, offset, static_cast<char*>(iter.data_ptr(0)), iter.dtype(0),
+          iter.numel(), philox, static_cast<char*>(iter.data_ptr(0)), iter.dtype(0),
           static_cast<const char*>(iter.data_ptr(1)), byte_offsets<2>(iter), body);
   C10_CUDA_KERNEL_LAUNCH_CHECK();
 }

@@ -168,3 +168,60 @@ def test_threads_share_a_generator_without_drawing_twice():
     assert len(set(drawn)) == 64
     torch.musa.manual_seed(5)
     assert {tuple(torch.rand(8, device="musa").tolist()) for _ in range(64)} == set(drawn)
+
+
+def test_fork_rng_gives_every_device_its_state_back_whatever_happens():
+    torch.musa.manual_seed_all(4)
+    torch.rand(7, device="musa:1")
+    before = torch.musa.get_rng_state_all()
+    with pytest.raises(KeyError), torch.random.fork_rng(devices=[0, 1], device_type="musa"):
+        torch.manual_seed(1)
+        torch.rand(3, device="musa:0")
+        torch.rand(3, device="musa:1")
+        raise KeyError
+    assert all(torch.equal(a, b) for a, b in zip(before, torch.musa.get_rng_state_all(), strict=True))
+    with torch.random.fork_rng(devices=[0, 1], device_type="musa", enabled=False):
+        torch.rand(3, device="musa:0")
+    assert not torch.equal(before[0], torch.musa.get_rng_state(0))
+
+
+@pytest.mark.parametrize("device", [1, "musa:1", torch.device("musa:1")])
+def test_a_state_is_that_of_the_device_named(device):
+    torch.musa.manual_seed_all(8)
+    state = torch.musa.get_rng_state(device)
+    other = torch.musa.get_rng_state(0)
+    expected = torch.rand(9, device="musa:1")
+    torch.musa.set_rng_state(state, device)
+    assert torch.equal(torch.rand(9, device="musa:1"), expected)
+    assert torch.equal(torch.musa.get_rng_state(0), other)
+
+
+def test_a_state_goes_through_a_file_and_another_process(run_python, tmp_path):
+    torch.musa.manual_seed(21)
+    torch.randn(1000, device="musa")
+    torch.save(torch.musa.get_rng_state(), tmp_path / "state.pt")
+    expected = torch.rand(3, device="musa").tolist()
+    done = run_python(
+        """
+        import torch
+        torch.musa.set_rng_state(torch.load("state.pt"))
+        print(torch.rand(3, device="musa").tolist())
+        """
+    )
+    assert done.stdout.strip() == str(expected)
+
+
+def test_seeds_of_64_bits_and_negative_ones():
+    draws = {}
+    for seed in (0, 1, 2**32, 2**63, 2**64 - 1):
+        torch.musa.manual_seed(seed)
+        assert torch.musa.initial_seed() == seed
+        draws[seed] = tuple(torch.rand(4, device="musa").tolist())
+    assert len(set(draws.values())) == len(draws)
+    torch.musa.manual_seed(-1)
+    assert tuple(torch.rand(4, device="musa").tolist()) == draws[2**64 - 1]
+
+
+def test_a_process_that_sets_no_seed_gets_numbers_of_its_own(run_python):
+    code = "import torch; print(torch.rand(4, device='musa').tolist(), torch.musa.initial_seed())"
+    assert len({run_python(code).stdout for _ in range(2)}) == 2

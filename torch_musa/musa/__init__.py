@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from torch_musa.musa import _utils, amp, memory, random
+from torch_musa.musa import _utils, amp, graphs, memory, random
 from torch_musa.musa.device import (
     _exchange_device,
     _is_in_bad_fork,
@@ -27,7 +27,10 @@ from torch_musa.musa.device import (
     synchronize,
     target,
 )
+from torch_musa.musa.graphed_callables import make_graphed_callables
+from torch_musa.musa.graphs import MUSAGraph, graph, graph_pool_handle, is_current_stream_capturing
 from torch_musa.musa.memory import (
+    MemPool,
     empty_cache,
     max_memory_allocated,
     max_memory_reserved,
@@ -39,6 +42,7 @@ from torch_musa.musa.memory import (
     memory_summary,
     reset_accumulated_memory_stats,
     reset_peak_memory_stats,
+    use_mem_pool,
 )
 from torch_musa.musa.ops import count_ops, fallback_counts, op_table, reset_fallback_counts
 from torch_musa.musa.random import (
@@ -59,7 +63,6 @@ from torch_musa.musa.streams import (
     StreamContext,
     current_stream,
     default_stream,
-    is_current_stream_capturing,
     set_stream,
     stream,
 )
@@ -67,6 +70,8 @@ from torch_musa.musa.streams import (
 __all__ = [
     "Event",
     "ExternalStream",
+    "MUSAGraph",
+    "MemPool",
     "Stream",
     "StreamContext",
     "amp",
@@ -87,12 +92,16 @@ __all__ = [
     "get_device_properties",
     "get_rng_state",
     "get_rng_state_all",
+    "graph",
+    "graph_pool_handle",
+    "graphs",
     "init",
     "initial_seed",
     "is_available",
     "is_bf16_supported",
     "is_current_stream_capturing",
     "is_initialized",
+    "make_graphed_callables",
     "manual_seed",
     "manual_seed_all",
     "max_memory_allocated",
@@ -118,6 +127,7 @@ __all__ = [
     "stream",
     "synchronize",
     "target",
+    "use_mem_pool",
 ]
 
 # PyTorch reaches for these by name: serialization, torch.manual_seed, lazy initialization, device guards.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from torch_musa import _backend
@@ -101,3 +103,50 @@ def memory_summary(device: Device = None) -> str:
             f"{stats['num_alloc_retries']} retries, {stats['num_ooms']} out of memory",
         ]
     )
+
+
+def _host_empty_cache() -> None:
+    """Gives page-locked host memory that is cached but unused back."""
+    _C._host_empty_cache()
+
+
+class MemPool(_C._MemPool):  # type: ignore[name-defined, misc]
+    """A pool of device memory apart from all other: what `use_mem_pool` allocates in, and graphs may share.
+
+    When the object goes, what is free of the pool goes back to the device; tensors in it stay valid.
+
+    Args:
+        allocator: not supported: musa memory always comes from the runtime.
+        use_on_oom: whether allocations outside the pool may be served from it when the device is full.
+        no_split: a segment goes as a whole to one allocation.
+    """
+
+    def __init__(self, allocator: None = None, use_on_oom: bool = False, no_split: bool = False) -> None:
+        if allocator is not None:
+            raise NotImplementedError(
+                "torch.musa.MemPool takes no allocator of your own: musa memory always comes from the runtime"
+            )
+        super().__init__(use_on_oom, no_split)
+
+    @property
+    def id(self) -> tuple[int, int]:
+        """The pool's token, which `torch.musa.graph` takes as well."""
+        return super().id  # type: ignore[no-any-return]
+
+    def use_count(self) -> int:
+        """1, and one more for each graph and each `use_mem_pool` that uses the pool now."""
+        return int(super().use_count())
+
+
+@contextmanager
+def use_mem_pool(pool: MemPool, device: Device = None) -> Iterator[None]:
+    """Allocations of the calling thread on `device` (default: the current one) go to `pool` inside the block.
+
+    Other threads, those of a backward pass among them, allocate where they did.
+    """
+    index = _get_device_index(device, optional=True)
+    _C._begin_allocate_current_thread_to_pool(index, pool.id)
+    try:
+        yield
+    finally:
+        _C._end_allocate_to_pool(index, pool.id)

@@ -134,8 +134,3 @@ class StreamContext:
 def stream(stream: torch.Stream | None) -> StreamContext:
     """Context manager: work inside goes to `stream`. None changes nothing."""
     return StreamContext(stream)
-
-
-def is_current_stream_capturing() -> bool:
-    """Whether a graph of the current stream's work is being recorded: never, there are no graphs."""
-    return False

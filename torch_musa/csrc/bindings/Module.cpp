@@ -5,5 +5,6 @@ PYBIND11_MODULE(_C, m) {
   torch_musa::bind_device(m);
   torch_musa::bind_streams(m);
   torch_musa::bind_memory(m);
+  torch_musa::bind_graphs(m);
   torch_musa::bind_ops(m);
 }

@@ -9,6 +9,7 @@ namespace torch_musa {
 void bind_device(pybind11::module_& m);
 void bind_streams(pybind11::module_& m);
 void bind_memory(pybind11::module_& m);
+void bind_graphs(pybind11::module_& m);
 void bind_ops(pybind11::module_& m);
 
 }  // namespace torch_musa

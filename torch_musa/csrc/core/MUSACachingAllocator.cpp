@@ -4,6 +4,7 @@
 #include <musa_runtime.h>
 
 #include <array>
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -80,10 +81,10 @@ class Allocator final : public c10::DeviceAllocator {
 
   bool initialized() override { return is_initialized(); }
 
-  void emptyCache(MempoolId_t /*mempool_id*/) override {
+  void emptyCache(MempoolId_t pool) override {
     if (is_initialized()) {
       for (const auto& device : devices()) {
-        device->empty_cache();
+        device->empty_cache(pool);
       }
     }
   }
@@ -105,10 +106,16 @@ class Allocator final : public c10::DeviceAllocator {
   void resetPeakStats(DeviceIndex device) override { at(device).reset_peak_stats(); }
   std::pair<size_t, size_t> getMemoryInfo(DeviceIndex device) { return at(device).memory_info(); }
 
-  void* allocate_on(DeviceIndex device, size_t nbytes, MUSAStream stream) {
-    Block* block = at(device).malloc(nbytes, stream);
+  void* allocate_on(DeviceIndex device, size_t nbytes, MUSAStream stream,
+                    bool outside_pools = false) {
+    Block* block = at(device).malloc(nbytes, stream, outside_pools);
     live_.insert(block->ptr, {device, block});
     return block->ptr;
+  }
+
+  MUSADeviceAllocator& at(DeviceIndex device) {
+    check_device_index(device);
+    return *devices()[device];
   }
 
   void release(void* ptr) {
@@ -131,11 +138,6 @@ class Allocator final : public c10::DeviceAllocator {
       return made;
     }();
     return *all;
-  }
-
-  MUSADeviceAllocator& at(DeviceIndex device) {
-    check_device_index(device);
-    return *devices()[device];
   }
 
   LiveBlocks live_;
@@ -172,6 +174,41 @@ void recordStream(const DataPtr& data_ptr, MUSAStream stream) {
 }
 
 void emptyCache() { instance().emptyCache({0, 0}); }
+
+MempoolId_t new_graph_pool_id() {
+  static std::atomic<CaptureId_t> last{0};
+  return {++last, 0};
+}
+
+MempoolId_t new_user_pool_id() {
+  static std::atomic<CaptureId_t> last{0};
+  return {0, ++last};
+}
+
+void createOrIncrefPool(DeviceIndex device, MempoolId_t pool, bool use_on_oom, bool no_split) {
+  instance().at(device).retain_pool(pool, use_on_oom, no_split);
+}
+
+void releasePool(DeviceIndex device, MempoolId_t pool) { instance().at(device).release_pool(pool); }
+
+int getPoolUseCount(DeviceIndex device, MempoolId_t pool) {
+  return instance().at(device).pool_uses(pool);
+}
+
+void beginAllocateToPool(DeviceIndex device, MempoolId_t pool,
+                         std::function<bool(const MUSAStream&)> serves, bool captures) {
+  instance().at(device).open_route({pool, std::move(serves), captures});
+}
+
+void endAllocateToPool(DeviceIndex device, MempoolId_t pool) {
+  instance().at(device).close_route(pool);
+}
+
+DataPtr allocate_outside_pools(DeviceIndex device, size_t nbytes) {
+  void* ptr = instance().allocate_on(device, nbytes, getDefaultMUSAStream(device),
+                                     /*outside_pools=*/true);
+  return {ptr, ptr, &delete_data, Device(DeviceType::PrivateUse1, device)};
+}
 
 CachingDeviceAllocator::DeviceStats getDeviceStats(DeviceIndex device) {
   return instance().getDeviceStats(device);

@@ -44,6 +44,10 @@ class HostAllocatorImpl final : public CachingHostAllocatorImpl<MUSAStream, MUSA
   void free_block(Block* block) override { C10_MUSA_CHECK(musaFreeHost(block->ptr_)); }
 
   void record_stream(std::optional<std::vector<MUSAEvent>>& events, MUSAStream stream) override {
+    // Each replay reads the memory again, which no event tells: whoever captures keeps it alive.
+    if (stream.is_capturing()) {
+      return;
+    }
     MUSAEvent event;
     event.record(stream);
     events->push_back(std::move(event));

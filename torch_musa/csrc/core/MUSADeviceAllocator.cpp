@@ -59,6 +59,9 @@ bool worth_splitting(const Block& block, size_t rounded) {
   if (!caching()) {
     return false;
   }
+  if (block.pool->owner != nullptr && block.pool->owner->no_split) {
+    return false;
+  }
   const size_t rest = block.size - rounded;
   return block.pool->is_small ? rest >= kGranularity : rest > kMiB;
 }
@@ -88,26 +91,43 @@ void for_each_stat_array(CachingDeviceAllocator::DeviceStats& stats, F f) {
   }
 }
 
+// The driver allocates in the middle of a capture if the capturing thread says that it knows what
+// it does: the memory is the graph's own. A thread that has nothing to do with the capture is
+// refused.
+musaError_t malloc_in_capture(void** ptr, size_t size, bool somebody_captures) {
+  if (!somebody_captures || !getCurrentMUSAStream().is_capturing()) {
+    return musaMalloc(ptr, size);
+  }
+  auto mode = musaStreamCaptureModeRelaxed;
+  C10_MUSA_CHECK(musaThreadExchangeStreamCaptureMode(&mode));
+  const musaError_t error = musaMalloc(ptr, size);
+  C10_MUSA_CHECK(musaThreadExchangeStreamCaptureMode(&mode));
+  return error;
+}
+
 int64_t aggregate(const StatArray& stat) {
   return stat[static_cast<size_t>(StatType::AGGREGATE)].current;
 }
 
 }  // namespace
 
-Block* MUSADeviceAllocator::malloc(size_t requested, MUSAStream stream) {
+Block* MUSADeviceAllocator::malloc(size_t requested, MUSAStream stream, bool outside_pools) {
   ensure_initialized(device_);
   const std::lock_guard<std::recursive_mutex> lock(mutex_);
   if (requested >= kLargestRequest) {
     throw_out_of_memory(requested);
   }
-  process_events();
-  if (!caching()) {
-    release_pool(large_);
-    release_pool(small_);
+  if (!capturing()) {
+    process_events();
+    if (!caching()) {
+      release_segments(large_);
+      release_segments(small_);
+    }
   }
 
   const size_t rounded = round_request(requested);
-  BlockPool& pool = pool_for(rounded);
+  BlockPool& pool =
+      routes_.empty() || outside_pools ? own_pool_for(rounded) : pool_for(rounded, stream);
   Block* block = take_cached(pool, rounded, stream.id());
   if (block == nullptr) {
     // What lies on the shelves may add up to it.
@@ -117,11 +137,14 @@ Block* MUSADeviceAllocator::malloc(size_t requested, MUSAStream stream) {
   if (block == nullptr) {
     block = new_segment(pool, rounded, stream.id());
   }
-  if (block == nullptr) {
+  if (block == nullptr && !capturing()) {
     // The driver has no such piece: what this process holds unused may be it.
     stats_.num_alloc_retries += 1;
     release_cached_segments();
     block = new_segment(pool, rounded, stream.id());
+  }
+  if (block == nullptr) {
+    block = take_on_oom(rounded, stream.id());
   }
   if (block == nullptr) {
     throw_out_of_memory(requested);
@@ -132,11 +155,12 @@ Block* MUSADeviceAllocator::malloc(size_t requested, MUSAStream stream) {
 
   block->allocated = true;
   block->requested_size = requested;
-  increase(stats_.allocation, 1, pool);
-  increase(stats_.allocated_bytes, block->size, pool);
-  increase(stats_.requested_bytes, block->requested_size, pool);
-  increase(stats_.active, 1, pool);
-  increase(stats_.active_bytes, block->size, pool);
+  const BlockPool& home = *block->pool;
+  increase(stats_.allocation, 1, home);
+  increase(stats_.allocated_bytes, block->size, home);
+  increase(stats_.requested_bytes, block->requested_size, home);
+  increase(stats_.active, 1, home);
+  increase(stats_.active_bytes, block->size, home);
   c10::reportMemoryUsageToProfiler(
       block->ptr, static_cast<int64_t>(block->size), aggregate(stats_.allocated_bytes),
       aggregate(stats_.reserved_bytes), Device(DeviceType::PrivateUse1, device_));
@@ -153,13 +177,17 @@ void MUSADeviceAllocator::free(Block* block) {
   c10::reportMemoryUsageToProfiler(
       block->ptr, -static_cast<int64_t>(block->size), aggregate(stats_.allocated_bytes),
       aggregate(stats_.reserved_bytes), Device(DeviceType::PrivateUse1, device_));
-  if (block->stream_uses.empty()) {
-    release(block);
-    if (!caching()) {
-      release_pool(pool);
+  if (!block->stream_uses.empty()) {
+    if (capturing()) {
+      freed_while_capturing_.push_back(block);
+    } else {
+      insert_events(block);
     }
-  } else {
-    insert_events(block);
+    return;
+  }
+  release(block);
+  if (!caching() && pool.owner == nullptr && !capturing()) {
+    release_segments(pool);
   }
 }
 
@@ -170,13 +198,8 @@ void MUSADeviceAllocator::record_stream(Block* block, MUSAStream stream) {
   }
 }
 
-void MUSADeviceAllocator::empty_cache() {
-  const std::lock_guard<std::recursive_mutex> lock(mutex_);
-  release_cached_segments();
-}
-
 Block* MUSADeviceAllocator::take_cached(BlockPool& pool, size_t rounded, StreamId stream) {
-  Block* block = shelves_.take(rounded, stream);
+  Block* block = pool.owner == nullptr ? shelves_.take(rounded, stream) : nullptr;
   if (block == nullptr) {
     Block key{stream, rounded, nullptr, &pool};
     const auto it = pool.blocks.lower_bound(&key);
@@ -197,7 +220,7 @@ Block* MUSADeviceAllocator::new_segment(BlockPool& pool, size_t rounded, StreamI
   const size_t size = segment_size(rounded, pool.is_small);
   void* ptr = nullptr;
   const MUSAGuard guard(device_);
-  const musaError_t error = musaMalloc(&ptr, size);
+  const musaError_t error = malloc_in_capture(&ptr, size, capturing());
   if (error == musaErrorMemoryAllocation) {
     static_cast<void>(
         musaGetLastError());  // the caller handles it: no later launch check may see it
@@ -207,6 +230,9 @@ Block* MUSADeviceAllocator::new_segment(BlockPool& pool, size_t rounded, StreamI
   stats_.num_device_alloc += 1;
   increase(stats_.segment, 1, pool);
   increase(stats_.reserved_bytes, size, pool);
+  if (pool.owner != nullptr) {
+    pool.owner->segments += 1;
+  }
   return new Block{stream, size, ptr, &pool};
 }
 
@@ -232,7 +258,7 @@ void MUSADeviceAllocator::release(Block* block) {
   const BlockPool& pool = *block->pool;
   decrease(stats_.active, 1, pool);
   decrease(stats_.active_bytes, block->size, pool);
-  if (!caching() || !shelves_.put(block)) {
+  if (!caching() || pool.owner != nullptr || !shelves_.put(block)) {
     merge_into_pool(block);
   } else if (block->is_split()) {
     increase(stats_.inactive_split, 1, pool);
@@ -244,7 +270,7 @@ void MUSADeviceAllocator::merge_into_pool(Block* block) {
   BlockPool& pool = *block->pool;
   for (Block* neighbour : {block->prev, block->next}) {
     const bool is_free = neighbour != nullptr && !neighbour->allocated && !neighbour->shelved &&
-                         neighbour->event_count == 0;
+                         neighbour->event_count == 0 && neighbour->stream_uses.empty();
     if (is_free) {
       merge(block, neighbour);
     }
@@ -298,6 +324,9 @@ void MUSADeviceAllocator::insert_events(Block* block) {
 }
 
 void MUSADeviceAllocator::process_events() {
+  for (Block* block : std::exchange(freed_while_capturing_, {})) {
+    insert_events(block);
+  }
   for (auto it = events_.begin(); it != events_.end();) {
     auto& queue =
         it->second;  // events of one stream pass in order, so the first open one ends the scan
@@ -314,6 +343,7 @@ void MUSADeviceAllocator::process_events() {
 
 void MUSADeviceAllocator::wait_for_events() {
   stats_.num_sync_all_streams += 1;
+  process_events();
   for (auto& [stream, queue] : events_) {
     for (auto& [event, block] : queue) {
       event.synchronize();
@@ -325,11 +355,12 @@ void MUSADeviceAllocator::wait_for_events() {
 void MUSADeviceAllocator::release_cached_segments() {
   wait_for_events();
   clear_shelves();
-  release_pool(large_);
-  release_pool(small_);
+  release_segments(large_);
+  release_segments(small_);
+  release_unused_private_pools();
 }
 
-void MUSADeviceAllocator::release_pool(BlockPool& pool) {
+void MUSADeviceAllocator::release_segments(BlockPool& pool) {
   const MUSAGuard guard(device_);
   // Work that still uses freed memory, on the stream that it was allocated on, may be queued.
   bool synchronized = false;
@@ -346,6 +377,9 @@ void MUSADeviceAllocator::release_pool(BlockPool& pool) {
     stats_.num_device_free += 1;
     decrease(stats_.segment, 1, pool);
     decrease(stats_.reserved_bytes, block->size, pool);
+    if (pool.owner != nullptr) {
+      pool.owner->segments -= 1;
+    }
     it = pool.blocks.erase(it);
     delete block;
   }

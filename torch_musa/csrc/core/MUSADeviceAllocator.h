@@ -5,7 +5,9 @@
 #include <array>
 #include <cstddef>
 #include <deque>
+#include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <unordered_set>
@@ -51,10 +53,31 @@ struct BlockOrder {
   }
 };
 
+struct PrivatePool;
+
 struct BlockPool {
-  explicit BlockPool(bool small) : is_small(small) {}
+  explicit BlockPool(bool small, PrivatePool* owner_ = nullptr) : is_small(small), owner(owner_) {}
   std::set<Block*, BlockOrder> blocks;  // the free ones
   const bool is_small;
+  PrivatePool* const owner;  // null: the device's own pools, open to everybody
+};
+
+/// Segments apart from all others: those of a graph, whose replays use their addresses again and
+/// again, or of a MemPool.
+struct PrivatePool {
+  BlockPool small{true, this};
+  BlockPool large{false, this};
+  int uses = 0;  // graphs and MemPools; with none left, what is free may go back to the driver
+  int64_t segments = 0;
+  bool use_on_oom = false;
+  bool no_split = false;
+};
+
+/// Which allocations a private pool serves while a route to it is open.
+struct PoolRoute {
+  MempoolId_t pool;
+  std::function<bool(const MUSAStream&)> serves;
+  bool captures;  // a graph is being captured, so nothing here may wait for the device
 };
 
 /// Small blocks that were freed a moment ago, by size. The next request of that size on that stream
@@ -115,10 +138,23 @@ class MUSADeviceAllocator {
  public:
   explicit MUSADeviceAllocator(DeviceIndex device) : device_(device) {}
 
-  Block* malloc(size_t requested, MUSAStream stream);
+  /// `outside_pools`: from the device's own pools, whatever routes are open.
+  Block* malloc(size_t requested, MUSAStream stream, bool outside_pools = false);
   void free(Block* block);
   void record_stream(Block* block, MUSAStream stream);
-  void empty_cache();
+  /// Gives what is cached and unused back to the driver: of one private pool, or ({0, 0}) of the
+  /// device's own and of private ones that nobody uses any more.
+  void empty_cache(MempoolId_t pool);
+
+  /// A private pool lives while somebody retains it, and then until its last block is free.
+  void retain_pool(MempoolId_t pool, bool use_on_oom = false, bool no_split = false);
+  void release_pool(MempoolId_t pool);
+  /// Number of those that retain it; 0 for a pool that is not there.
+  int pool_uses(MempoolId_t pool) const;
+  /// From open_route to close_route the pool serves what route.serves says. The youngest route goes
+  /// first.
+  void open_route(PoolRoute route);
+  void close_route(MempoolId_t pool);
 
   CachingDeviceAllocator::DeviceStats stats();
   void reset_peak_stats();
@@ -129,7 +165,11 @@ class MUSADeviceAllocator {
  private:
   using Stats = CachingDeviceAllocator::DeviceStats;
 
-  BlockPool& pool_for(size_t rounded) { return rounded <= kSmallRequest ? small_ : large_; }
+  BlockPool& own_pool_for(size_t rounded) { return rounded <= kSmallRequest ? small_ : large_; }
+  BlockPool& pool_for(size_t rounded, const MUSAStream& stream);
+  bool capturing() const { return captures_ != 0; }
+  Block* take_on_oom(size_t rounded, StreamId stream);
+  void release_unused_private_pools();
   Block* take_cached(BlockPool& pool, size_t rounded, StreamId stream);
   Block* new_segment(BlockPool& pool, size_t rounded, StreamId stream);
   Block* split(Block* block, size_t rounded);
@@ -141,7 +181,7 @@ class MUSADeviceAllocator {
   void process_events();
   void wait_for_events();
   void release_cached_segments();
-  void release_pool(BlockPool& pool);
+  void release_segments(BlockPool& pool);
   [[noreturn]] void throw_out_of_memory(size_t requested);
 
   static constexpr size_t kSmallRequest = size_t{1} << 20;
@@ -152,6 +192,10 @@ class MUSADeviceAllocator {
   BlockPool large_{false};
   Shelves shelves_;
   std::map<StreamId, std::deque<std::pair<MUSAEvent, Block*>>> events_;
+  std::map<MempoolId_t, std::unique_ptr<PrivatePool>> private_pools_;
+  std::vector<PoolRoute> routes_;
+  int captures_ = 0;                           // of the routes
+  std::vector<Block*> freed_while_capturing_;  // used on other streams: their events come later
   Stats stats_;
 };
 

@@ -106,11 +106,12 @@ int MUSAStream::priority() const {
   return priority;
 }
 
-bool MUSAStream::is_capturing() const {
+unsigned long long MUSAStream::capture_id() const {
   const MUSAGuard guard(device());
   auto status = musaStreamCaptureStatusNone;
-  C10_MUSA_CHECK(musaStreamIsCapturing(stream(), &status));
-  return status != musaStreamCaptureStatusNone;
+  unsigned long long id = 0;
+  C10_MUSA_CHECK(musaStreamGetCaptureInfo(stream(), &status, &id));
+  return status == musaStreamCaptureStatusNone ? 0 : id;
 }
 
 MUSAStream getStreamFromPool(int priority, DeviceIndex device) {

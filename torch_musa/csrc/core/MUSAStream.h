@@ -45,7 +45,9 @@ class MUSAStream {
   /// 0 for a normal stream, negative for one that runs ahead of it.
   int priority() const;
   /// Whether work is recorded for a graph (musaStreamBeginCapture) instead of being run.
-  bool is_capturing() const;
+  bool is_capturing() const { return capture_id() != 0; }
+  /// Which capture it takes part in, whether that is still valid or not; 0: none.
+  unsigned long long capture_id() const;
 
   /// The runtime's handle. The null handle means the default stream of the *current* device, so
   /// hold a MUSAGuard.

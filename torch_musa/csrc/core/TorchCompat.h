@@ -27,3 +27,10 @@
 #else
 #define MUSA_HAS_DEVICE_CAPABILITY 0
 #endif
+
+// torch.accelerator.Graph (from 2.12), behind which each backend registers its graphs.
+#if __has_include(<ATen/core/GraphImplInterface.h>)
+#define MUSA_HAS_GRAPH_INTERFACE 1
+#else
+#define MUSA_HAS_GRAPH_INTERFACE 0
+#endif

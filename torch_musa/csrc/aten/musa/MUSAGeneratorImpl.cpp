@@ -8,7 +8,9 @@
 #include <memory>
 #include <vector>
 
+#include "torch_musa/csrc/aten/musa/MUSAGraph.h"
 #include "torch_musa/csrc/core/MUSAFunctions.h"
+#include "torch_musa/csrc/core/MUSAStream.h"
 
 namespace at::musa {
 namespace {
@@ -20,6 +22,19 @@ constexpr size_t kOffsetBytes = sizeof(int64_t);
 constexpr size_t kStateBytes = kSeedBytes + kOffsetBytes;
 
 constexpr uint64_t kWordsPerRound = 4;
+
+uint64_t rounded(uint64_t increment) {
+  return (increment + kWordsPerRound - 1) / kWordsPerRound * kWordsPerRound;
+}
+
+// Inside a capture the state is not known: replays will each have another one.
+void require_no_capture(DeviceIndex device, const char* call) {
+  TORCH_CHECK(
+      !c10::musa::is_initialized(device) || !c10::musa::getCurrentMUSAStream(device).is_capturing(),
+      "Cannot ", call,
+      " a musa generator while the current stream is captured: do it before the capture or "
+      "between replays");
+}
 
 }  // namespace
 
@@ -53,6 +68,9 @@ MUSAGeneratorImpl::MUSAGeneratorImpl(DeviceIndex device_index)
                          DispatchKeySet(c10::DispatchKey::PrivateUse1)) {}
 
 void MUSAGeneratorImpl::set_current_seed(uint64_t seed) {
+  if (seed != seed_ || philox_offset_per_thread_ != 0) {
+    require_no_capture(device().index(), "seed");
+  }
   seed_ = seed;
   philox_offset_per_thread_ = 0;
 }
@@ -67,12 +85,17 @@ uint64_t MUSAGeneratorImpl::seed() {
 
 void MUSAGeneratorImpl::set_offset(uint64_t offset) {
   TORCH_CHECK(offset % kWordsPerRound == 0, "offset must be a multiple of 4, got ", offset);
+  require_no_capture(device().index(), "set the offset of");
   philox_offset_per_thread_ = offset;
 }
 
-uint64_t MUSAGeneratorImpl::get_offset() const { return philox_offset_per_thread_; }
+uint64_t MUSAGeneratorImpl::get_offset() const {
+  require_no_capture(device().index(), "get the offset of");
+  return philox_offset_per_thread_;
+}
 
 c10::intrusive_ptr<c10::TensorImpl> MUSAGeneratorImpl::get_state() const {
+  require_no_capture(device().index(), "get the state of");
   auto state = at::detail::empty_cpu({static_cast<int64_t>(kStateBytes)}, ScalarType::Byte);
   auto* bytes = state.data_ptr<uint8_t>();
   const auto offset = static_cast<int64_t>(philox_offset_per_thread_);
@@ -97,8 +120,15 @@ void MUSAGeneratorImpl::set_state(const c10::TensorImpl& new_state) {
 }
 
 PhiloxState MUSAGeneratorImpl::philox_musa_state(uint64_t increment) {
+  if (const auto capture = c10::musa::getCurrentMUSAStream(device().index()).capture_id()) {
+    return MUSAGraph::draw(capture, *this, rounded(increment));
+  }
+  return reserve(increment);
+}
+
+PhiloxState MUSAGeneratorImpl::reserve(uint64_t increment) {
   const PhiloxState state{seed_, philox_offset_per_thread_};
-  philox_offset_per_thread_ += (increment + kWordsPerRound - 1) / kWordsPerRound * kWordsPerRound;
+  philox_offset_per_thread_ += rounded(increment);
   return state;
 }
 

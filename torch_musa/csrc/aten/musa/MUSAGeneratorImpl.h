@@ -7,14 +7,9 @@
 #include <mutex>
 #include <optional>
 
-namespace at::musa {
+#include "torch_musa/csrc/aten/musa/PhiloxState.h"
 
-/// What a kernel needs to draw: element i of the launch takes the Philox subsequence i of `seed`
-/// from `offset` on.
-struct PhiloxState {
-  uint64_t seed;
-  uint64_t offset;
-};
+namespace at::musa {
 
 /// Random stream of one device: Philox 4x32-10, counter-based, so its whole state is a seed and an
 /// offset.
@@ -34,8 +29,12 @@ class MUSAGeneratorImpl final : public c10::GeneratorImpl {
 
   /// Reserves `increment` draws for every thread of a launch and returns where they begin. Hold
   /// `mutex_`. The increment is rounded up to a multiple of four, the number of words one Philox
-  /// round yields.
+  /// round yields. While the current stream is captured it is the graph that counts the draws, and
+  /// the generator stays where it is until a replay.
   PhiloxState philox_musa_state(uint64_t increment);
+
+  /// The same for a replay, which is no part of any capture.
+  PhiloxState reserve(uint64_t increment);
 
  private:
   MUSAGeneratorImpl* clone_impl() const override;
