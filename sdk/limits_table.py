@@ -2,9 +2,9 @@
 
     python sdk/limits_table.py > docs/limits.md
 
-A row's test of the toolkit is the case `limit_<row>` of tests/sdk/mudnn_limits_test.cpp; the test of op code is
-`test_<row>` of tests/ops/test_limits.py. tests/sdk/test_limits_table.py checks that both exist and that the page is
-current.
+A row's test of the toolkit is the case `limit_<row>` of tests/sdk/mudnn_limits_test.cpp (murand_test.mu for muRAND);
+the test of op code is `test_<row>` of tests/ops/test_limits.py. tests/sdk/test_limits_table.py checks that both exist
+and that the page is current.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ PAGE = ROOT / "docs" / "limits.md"
 OP_TESTS = "tests/ops/test_limits.py"
 
 _HEAD = f"""\
-# Limits of muDNN
+# Limits of muDNN and muRAND
 
-What the library refuses or gets wrong, as the stand-in models it: one row of `sdk/host/mudnn/limits.def` each, applied
+What the libraries refuse or get wrong, as the stand-in models it: one row of `sdk/host/mudnn/limits.def` each, applied
 before any call. A wrong result is modelled as that wrong result, a crash as a refusal. Op code goes round all of them;
 the last column names the test in `{OP_TESTS}` that shows it. `MUSA_ARCH` chooses the chip: mp_21, mp_22 or mp_31
 (default), `TORCH_MUSA_HOST_FP64=0` one without double precision.
@@ -45,7 +45,7 @@ class Limit:
     condition: str
     """A C++ expression over the call, or in words what the library takes by default."""
     outcome: str
-    """`Status::X`, `Effect::X`, or empty for a default."""
+    """`Status::X`, `Effect::X`, `MURAND_STATUS_X`, or empty for a default."""
     source: str
 
     @property
@@ -57,6 +57,8 @@ class Limit:
     @property
     def consequence(self) -> str:
         """The outcome in words."""
+        if self.outcome.startswith("MURAND_STATUS_"):
+            return self.outcome.removeprefix("MURAND_STATUS_")
         kind, _, what = self.outcome.partition("::")
         if kind == "Status":
             return what
@@ -66,9 +68,12 @@ class Limit:
 def read_limits(text: str) -> list[Limit]:
     """The rows in the table's order. Raises ValueError for one that has not the form its comment describes."""
     limits = []
-    for start in re.finditer(r"^MUDNN_(LIMIT|DEFAULT)\(", text, re.MULTILINE):
+    for start in re.finditer(r"^(MUDNN_LIMIT|MUDNN_DEFAULT|MURAND_LIMIT)\(", text, re.MULTILINE):
         fields = _arguments(text, start.end())
-        if start[1] == "DEFAULT":
+        if start[1] == "MURAND_LIMIT":
+            name, what, outcome, source = fields
+            limits.append(Limit(name, "muRAND", "ALL", _words(what), outcome, _words(source)))
+        elif start[1] == "MUDNN_DEFAULT":
             name, cls, architectures, what, source = fields
             limits.append(Limit(name, cls, architectures, _words(what), "", _words(source)))
         else:
@@ -107,7 +112,8 @@ def page(limits: list[Limit]) -> str:
     """The whole of docs/limits.md."""
     rows = []
     for limit in limits:
-        where = limit.condition if not limit.outcome else f"`{limit.condition}`".replace("|", "\\|")
+        in_words = not limit.outcome or limit.cls == "muRAND"
+        where = limit.condition if in_words else f"`{limit.condition}`".replace("|", "\\|")
         cells = (
             f"`{limit.name}`",
             limit.cls,

@@ -1,7 +1,9 @@
 // muDNN: losses. NONE writes one value per sample, MEAN and SUM write one element.
+// Without SetReductionMode they do not run: INVALID_PARAMETER.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "mudnn_base.h"
 
@@ -25,7 +27,7 @@ class MUDNN_API NLLLoss {
                 const MemoryMaintainer& maintainer) const;
 
  private:
-  Mode mode_ = Mode::MEAN;
+  std::optional<Mode> mode_;
   int64_t ignore_index_ = -100;
 };
 
@@ -46,7 +48,7 @@ class MUDNN_API KLDivLoss {
                 const Tensor& target) const;
 
  private:
-  Mode mode_ = Mode::MEAN;
+  std::optional<Mode> mode_;
   bool log_target_ = false;
 };
 
@@ -68,7 +70,7 @@ class MUDNN_API CrossEntropyLoss {
                 const MemoryMaintainer& maintainer) const;
 
  private:
-  ReductionMode mode_ = ReductionMode::MEAN;
+  std::optional<ReductionMode> mode_;
   int64_t ignore_index_ = -100;
   double label_smoothing_ = 0;
 };

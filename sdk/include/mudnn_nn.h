@@ -103,7 +103,7 @@ class MUDNN_API Pooling {
   Status RunBwd(Handle& h, Tensor& grad_in, const Tensor& grad_out, const Tensor& indices) const;
 
  private:
-  Mode mode_ = Mode::MAXPOOL;
+  std::optional<Mode> mode_;
   std::vector<int64_t> kernel_;
   std::vector<int64_t> pad_;
   std::vector<int64_t> stride_;
@@ -165,7 +165,7 @@ class MUDNN_API BatchNorm {
                 const Tensor& gamma, const MemoryMaintainer& maintainer) const;
 
  private:
-  Mode mode_ = Mode::PER_CHANNEL;
+  std::optional<Mode> mode_;
   double epsilon_ = 1e-5;
   bool training_ = false;
 };

@@ -271,43 +271,34 @@ def test_cross_entropy_architecture() -> None:
     )
 
 
-# ---- older chips
-
-# One or two operators of each family that a limit of the architecture touches.
-SAMPLE = (
-    "add.Tensor",
-    "exp",
-    "lt.Scalar",
-    "sum.dim_IntList",
-    "max.dim",
-    "_softmax",
-    "mm",
-    "bmm",
-    "convolution",
-    "native_batch_norm",
-    "native_layer_norm",
-    "sort.stable",
-    "gather",
-    "nll_loss_forward",
-)
+# ---- random numbers
 
 
-def test_mp_22_runs_a_sample_of_the_overloads() -> None:
-    in_process(
-        f"""
-        from opgen.testing import check_overload
-        from opgen.testing.listing import read_listed
-        from opgen.project import find_root
-        listed = {{each.op for each in read_listed(find_root() / "yaml" / "musa_functions.yaml")}}
-        torch.set_num_threads(1)
-        assert torch.musa.get_device_properties(0).major == 2
-        for op in {SAMPLE!r}:
-            if op in listed:
-                check_overload(op, device="musa", count=4)
-        """,
-        MUSA_ARCH="mp_22",
-        MUDNN_LOG_LEVEL="ERROR",
-    )
+def test_murand_normal_count() -> None:
+    for count in (1, 7, 1001):
+        values = torch.empty(count, device="musa").normal_(3.0, 0.0).cpu()
+        assert torch.equal(values, torch.full((count,), 3.0))
+        assert torch.randn(count, device="musa").cpu().isfinite().all()
+
+
+def test_murand_long_long() -> None:
+    values = torch.empty(4096, dtype=torch.int64, device="musa").random_().cpu()
+    assert values.min() >= 0
+    assert values.max() > 2**62  # all 63 bits take part
+    wide = torch.randint(-(2**62), 2**62, (4096,), device="musa").cpu()
+    assert wide.min() < -(2**60)
+    assert wide.max() > 2**60
+
+
+def test_murand_uniform_interval() -> None:
+    # PyTorch's interval is [0, 1); half has so few values that its ends are met
+    for dtype in (torch.float, torch.half):
+        values = torch.empty(1 << 18, dtype=dtype, device="musa").uniform_().cpu()
+        assert values.max() < 1
+        assert values.min() >= 0
+
+
+# ---- older chips (tests/ops/test_profiles.py runs a sample of all operators there)
 
 
 def test_mp_21_trains_in_float_and_half() -> None:

@@ -185,4 +185,18 @@ def test_a_fault_of_a_kernel_shows_later_and_sticks(run_python):
         **ASYNC,
     )
     assert done.stdout.count("unspecified launch failure (musaErrorLaunchFailure") == 2
-    assert "failed: " in done.stderr and "17" in done.stderr
+    assert "work on a stream (Gather::Run) failed: EXECUTION_FAILED, " in done.stderr and "17" in done.stderr
+
+
+def test_what_fails_later_is_named_as_people_name_it(run_python):
+    """By the library's call or the kernel, never by a C++ type; and a call that waits for its result fails itself."""
+    failed = {
+        "Binary::Run": "torch.tensor([1], device='musa') // torch.tensor([0], device='musa')",
+        "elementwise kernel": "torch.nn.functional.binary_cross_entropy(x + 1, x)",
+        "each_kernel": "x.take(torch.tensor([99], device='musa'))",
+    }
+    for name, call in failed.items():
+        code = f"import torch\nx = torch.ones(4, device='musa')\ntry:\n    {call}\n    torch.musa.synchronize()\n"
+        done = run_python(code + "except RuntimeError as error:\n    print('failed')", **ASYNC)
+        assert done.stdout == "failed\n", done.stdout + done.stderr
+        assert f"work on a stream ({name}) failed: " in done.stderr, done.stderr

@@ -298,6 +298,7 @@ TEST(batch_norm_in_training_and_evaluation) {
   DeviceTensor in(x), out(at::zeros_like(x)), weight(w), bias(b), running_mean(rm.clone());
   DeviceTensor running_var(rv.clone()), mean(at::zeros({3})), invstd(at::zeros({3}));
   BatchNorm op;
+  op.SetMode(BatchNorm::Mode::PER_CHANNEL);
   op.SetEpsilon(1e-3);
   CHECK_OK(op.RunPure(handle(), out, in, running_mean, running_var, weight, bias));
   CHECK_CLOSE(out.read(), at::batch_norm(x, w, b, rm, rv, false, 0.1, 1e-3, false), kTolerance);
@@ -322,6 +323,7 @@ TEST(batch_norm_gradients) {
   DeviceTensor dgamma(at::zeros({3})), dbeta(at::zeros({3})), dmean(at::zeros({3}));
   DeviceTensor dvar(at::zeros({3}));
   BatchNorm op;
+  op.SetMode(BatchNorm::Mode::PER_CHANNEL);
   op.SetTraining(true);
   CHECK_OK(op.RunBwd(handle(), grad_in, dmean, dvar, dgamma, dbeta, in, grad, mean, invstd, weight,
                      nullptr));

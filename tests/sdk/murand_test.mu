@@ -207,7 +207,8 @@ TEST(write_fingerprint) {
   }
 }
 
-TEST(uniform_lies_in_the_interval_without_zero_and_with_one) {
+// limit_*: a row of sdk/host/mudnn/limits.def each.
+TEST(limit_murand_uniform_interval) {
   CHECK_EQ(musa::rand::uniform(0), 0x1p-33f);
   CHECK_EQ(musa::rand::uniform(0xffffffffu), 1.0f);
   CHECK(musa::rand::uniform_double(0, 0) > 0.0);
@@ -252,6 +253,25 @@ TEST(normal_and_log_normal_have_their_moments) {
   }
 }
 
+TEST(limit_murand_normal_count) {
+  const Generator generator(1);
+  const OnDevice<float> out(16);
+  const OnDevice<double> real(16);
+  CHECK_EQ(murandGenerateNormal(generator, out, 15, 0, 1), MURAND_STATUS_LENGTH_NOT_MULTIPLE);
+  CHECK_EQ(murandGenerateLogNormal(generator, out, 1, 0, 1), MURAND_STATUS_LENGTH_NOT_MULTIPLE);
+  CHECK_EQ(murandGenerateNormalDouble(generator, real, 3, 0, 1),
+           MURAND_STATUS_LENGTH_NOT_MULTIPLE);
+  CHECK_EQ(murandGenerateNormal(generator, out, 16, 0, 1), MURAND_STATUS_SUCCESS);
+}
+
+TEST(limit_murand_long_long) {
+  const Generator generator(1);
+  const OnDevice<unsigned long long> out(16);
+  CHECK_EQ(murandGenerateLongLong(generator, out, 16), MURAND_STATUS_TYPE_ERROR);
+  const OnDevice<unsigned int> words(16);
+  CHECK_EQ(murandGenerate(generator, words, 16), MURAND_STATUS_SUCCESS);
+}
+
 TEST(what_the_real_library_refuses) {
   murandGenerator_t made = nullptr;
   CHECK_EQ(murandCreateGenerator(&made, MURAND_RNG_QUASI_SOBOL32), MURAND_STATUS_TYPE_ERROR);
@@ -260,9 +280,6 @@ TEST(what_the_real_library_refuses) {
   const OnDevice<unsigned int> words(16);
   {
     const Generator generator(1);
-    CHECK_EQ(murandGenerateNormal(generator, out, 15, 0, 1), MURAND_STATUS_LENGTH_NOT_MULTIPLE);
-    CHECK_EQ(murandGenerateLogNormal(generator, out, 1, 0, 1), MURAND_STATUS_LENGTH_NOT_MULTIPLE);
-    CHECK_EQ(murandGenerateLongLong(generator, nullptr, 4), MURAND_STATUS_TYPE_ERROR);
     CHECK_EQ(murandGeneratePoisson(generator, words, 16, -1.0), MURAND_STATUS_OUT_OF_RANGE);
     std::vector<float> host(16);
     CHECK_EQ(murandGenerateUniform(generator, host.data(), 16), MURAND_STATUS_OUT_OF_RANGE);

@@ -1,4 +1,4 @@
-"""The limits of muDNN as data: a readable table, each row tested in the toolkit and in op code, a current page."""
+"""The limits of muDNN and muRAND as data: a readable table, tests of each row, a current page."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LIMITS = table.read_limits(table.LIMITS.read_text(encoding="utf-8"))
 
 def test_every_row_is_read() -> None:
     text = table.LIMITS.read_text(encoding="utf-8")
-    names = re.findall(r"^MUDNN_(?:LIMIT|DEFAULT)\((\w+),", text, re.MULTILINE)
+    names = re.findall(r"^MU(?:DNN|RAND)_(?:LIMIT|DEFAULT)\((\w+),", text, re.MULTILINE)
     assert [limit.name for limit in LIMITS] == names
     assert len(set(names)) == len(names)
 
@@ -39,11 +39,12 @@ def test_row_has_a_source_and_a_form(limit: object) -> None:
     assert limit.source  # type: ignore[attr-defined]
     assert limit.condition  # type: ignore[attr-defined]
     assert re.fullmatch(r"ALL|BELOW\(\d, \d\)", limit.architectures)  # type: ignore[attr-defined]
-    assert re.fullmatch(r"(Status::(?!SUCCESS)|Effect::(?!NONE))\w+|", limit.outcome)  # type: ignore[attr-defined]
+    assert re.fullmatch(r"(Status::(?!SUCCESS)|Effect::(?!NONE)|MURAND_STATUS_(?!SUCCESS))\w+|", limit.outcome)  # type: ignore[attr-defined]
 
 
 def test_every_limit_has_a_case_in_the_toolkit() -> None:
-    text = (ROOT / "tests" / "sdk" / "mudnn_limits_test.cpp").read_text(encoding="utf-8")
+    sources = ("mudnn_limits_test.cpp", "murand_test.mu")
+    text = "".join((ROOT / "tests" / "sdk" / name).read_text(encoding="utf-8") for name in sources)
     cases = set(re.findall(r"^TEST(?:_WITH_ENV)?\(limit_(\w+)", text, re.MULTILINE))
     assert [limit.name for limit in LIMITS if limit.name not in cases] == []
 

@@ -8,6 +8,8 @@
 
 #include <tuple>
 
+#include "NormTypes.h"
+
 namespace musa::dnn {
 
 using namespace internal;
@@ -18,6 +20,10 @@ namespace {
 at::Tensor image(const Call& c, const Tensor& t) {
   const at::Tensor alias = c.alias(t);
   return format(t) == Tensor::Format::NHWC && rank(t) == 4 ? alias.permute({0, 3, 1, 2}) : alias;
+}
+
+void check_mode(const std::optional<BatchNorm::Mode>& mode) {
+  require(mode_of(mode) == BatchNorm::Mode::PER_CHANNEL, "PER_ACTIVATION", Status::NOT_SUPPORTED);
 }
 
 void check_images(const Tensor& a, const Tensor& b) {
@@ -82,8 +88,9 @@ Status BatchNorm::RunPure(Handle& h, Tensor& out, const Tensor& in, const Tensor
       .optional_in("w", w)
       .optional_in("b", b)
       .run([&](Call& c) -> Work {
-        require(mode_ == Mode::PER_CHANNEL, "PER_ACTIVATION", Status::NOT_SUPPORTED);
+        check_mode(mode_);
         check_images(out, in);
+        check_parameter_types(in, {&w, &b, &mean, &var});
         const at::Tensor o = image(c, out), i = image(c, in);
         return [=, eps = epsilon_, weight = vector(c, w, i), bias = vector(c, b, i),
                 m = vector(c, mean, i), v = vector(c, var, i)] {
@@ -107,8 +114,10 @@ Status BatchNorm::RunComposite(Handle& h, Tensor& out, const Tensor& in, Tensor&
       .optional_in("b", b)
       .run([&](Call& c) -> Work {
         require(training_, "RunComposite is for training");
-        require(mode_ == Mode::PER_CHANNEL, "PER_ACTIVATION", Status::NOT_SUPPORTED);
+        check_mode(mode_);
         check_images(out, in);
+        check_parameter_types(in, {&w, &b, &running_mean, &running_var});
+        require(absent(running_mean) == absent(running_var), "a running mean without a variance");
         const at::Tensor o = image(c, out), i = image(c, in);
         return [=, eps = epsilon_, weight = vector(c, w, i), bias = vector(c, b, i),
                 rm = vector(c, running_mean, i), rv = vector(c, running_var, i),
@@ -137,8 +146,10 @@ Status BatchNorm::RunBwd(Handle& h, Tensor& dx, Tensor& dmean, Tensor& dvar, Ten
       .in("var", var)
       .optional_in("gamma", gamma)
       .run([&](Call& c) -> Work {
+        check_mode(mode_);
         check_images(dx, x);
         check_images(dy, x);
+        check_parameter_types(x, {&gamma, &mean, &var});
         const at::Tensor gx = image(c, dx), i = image(c, x), gy = image(c, dy);
         return [=, eps = epsilon_, training = training_, gm = vector(c, dmean, i),
                 gv = vector(c, dvar, i), gw = vector(c, dgamma, i), gb = vector(c, dbeta, i),

@@ -30,6 +30,7 @@ void check_operands(const Tensor& in, const Tensor& target, const Tensor& input_
           "there is one length per sample");
   require(rank(target) == 1 || (rank(target) == 2 && dims(target)[0] == batch),
           "target is (N, S) or (total)");
+  require(rank(target) == 1 || dims(target)[1] >= longest, "target is shorter than the longest");
   require(dims(loss).equals({batch}), "loss is (N)");
   require(dims(alpha).equals({batch, dims(in)[0], 2 * longest + 1}),
           "alpha is (N, T, 2 * MaxTargetLength + 1)");

@@ -82,18 +82,17 @@ Status CrossEntropyLoss::SetLabelSmoothing(double smoothing) {
 // Of sample i with target t: -(1 - s) * w[t] * log p[t] - s / C * sum over c of w[c] * log p[c].
 Status CrossEntropyLoss::Run(Handle& h, Tensor& out, const Tensor& in, const Tensor& target,
                              const Tensor& weight, const MemoryMaintainer&) const {
-  return Call(h, Class::CROSS_ENTROPY_LOSS, "CrossEntropyLoss::Run",
-              kModeNames[static_cast<int>(mode_)])
+  return Call(h, Class::CROSS_ENTROPY_LOSS, "CrossEntropyLoss::Run", name_of(mode_, kModeNames))
       .out("out", out)
       .in("in", in)
       .in("target", target)
       .optional_in("weight", weight)
       .run([&](Call& c) -> Work {
-        check_operands(in, out, target, weight, mode_);
+        const Mode mode = mode_of(mode_);
+        check_operands(in, out, target, weight, mode);
         const at::Tensor w = absent(weight) ? at::Tensor() : c.alias(weight, {numel(weight)}, {1});
-        return [w, o = mode_ == Mode::NONE ? c.alias(out) : c.alias(out, {}, {}), i = c.alias(in),
-                t = c.alias(target), mode = mode_, smoothing = label_smoothing_,
-                ignored = ignore_index_] {
+        return [w, o = mode == Mode::NONE ? c.alias(out) : c.alias(out, {}, {}), i = c.alias(in),
+                t = c.alias(target), mode, smoothing = label_smoothing_, ignored = ignore_index_] {
           const Terms x = terms(i, t, w, ignored);
           at::Tensor each = x.log_p.gather(1, x.target) * x.share * (smoothing - 1);
           if (smoothing > 0) {
@@ -112,21 +111,20 @@ Status CrossEntropyLoss::Run(Handle& h, Tensor& out, const Tensor& in, const Ten
 Status CrossEntropyLoss::RunBwd(Handle& h, Tensor& grad_in, const Tensor& in,
                                 const Tensor& grad_out, const Tensor& target, const Tensor& weight,
                                 const MemoryMaintainer&) const {
-  return Call(h, Class::CROSS_ENTROPY_LOSS, "CrossEntropyLoss::RunBwd",
-              kModeNames[static_cast<int>(mode_)])
+  return Call(h, Class::CROSS_ENTROPY_LOSS, "CrossEntropyLoss::RunBwd", name_of(mode_, kModeNames))
       .out("grad_in", grad_in)
       .in("in", in)
       .in("grad_out", grad_out)
       .in("target", target)
       .optional_in("weight", weight)
       .run([&](Call& c) -> Work {
-        check_operands(in, grad_out, target, weight, mode_);
+        const Mode mode = mode_of(mode_);
+        check_operands(in, grad_out, target, weight, mode);
         require(same_shape(grad_in, in) && type(grad_in) == type(in), "grad_in must be like in");
         const at::Tensor w = absent(weight) ? at::Tensor() : c.alias(weight, {numel(weight)}, {1});
         return [w, gi = c.alias(grad_in), i = c.alias(in),
-                go = mode_ == Mode::NONE ? c.alias(grad_out) : c.alias(grad_out, {}, {}),
-                t = c.alias(target), mode = mode_, smoothing = label_smoothing_,
-                ignored = ignore_index_] {
+                go = mode == Mode::NONE ? c.alias(grad_out) : c.alias(grad_out, {}, {}),
+                t = c.alias(target), mode, smoothing = label_smoothing_, ignored = ignore_index_] {
           const Terms x = terms(i, t, w, ignored);
           at::Tensor grad = mode == Mode::NONE ? wide(go).unsqueeze(1) : wide(go);
           if (mode == Mode::MEAN) grad = grad / at::sum(x.share);

@@ -5,6 +5,8 @@
 
 #include <tuple>
 
+#include "NormTypes.h"
+
 namespace musa::dnn {
 
 using namespace internal;
@@ -15,7 +17,6 @@ namespace {
 at::Tensor parameter(const Call& c, const Tensor& t, int64_t channels) {
   if (absent(t)) return {};
   require(numel(t) == channels && contiguous(t), "gamma and beta hold one value per channel");
-  require(is_floating(type(t)), "type", Status::NOT_SUPPORTED);
   return c.alias(t, {channels}, {1});
 }
 
@@ -52,6 +53,7 @@ Status GroupNorm::Run(Handle& h, Tensor& out, Tensor& mean, Tensor& rstd, const 
         require(rank(in) >= 2 && same_shape(out, in) && type(out) == type(in),
                 "in and out must be alike, with a batch and a channel dimension");
         require(contiguous(in) && contiguous(out), "operands must be contiguous");
+        check_parameter_types(in, {&gamma, &beta});
         const int64_t batch = dims(in)[0], channels = dims(in)[1];
         require(channels % group_ == 0, "channels do not divide into groups");
         for (const Tensor* t : {&mean, &rstd}) {

@@ -8,6 +8,7 @@
 #include <c10/util/Exception.h>
 
 #include <array>
+#include <exception>
 #include <limits>
 #include <memory>
 #include <new>
@@ -278,7 +279,14 @@ void Call::start(Work& work, bool recorded) const {
       handle_.GetDevice(), handle_.GetStream(),
       [work = std::make_shared<Work>(std::move(work)), recorded] {
         LibraryScope scope(recorded);
-        (*work)();
+        try {
+          (*work)();
+        } catch (...) {
+          // No caller is left to take the Status: the runtime prints what the log would have said.
+          std::string reason;
+          const Status status = status_of_current_exception(reason);
+          throw std::runtime_error(std::string(name(status)) + ", " + reason);
+        }
       },
       entry_);
 }
@@ -309,8 +317,22 @@ Status Call::run_impl(c10::function_ref<Work(Call&)> prepare,
       work = effect_ == Effect::WRITES_ZEROS ? zeroing() : prepare(*this);
     }
     if (!work) return Status::SUCCESS;
-    start(work, recorded);
-    if (synchronize) host::synchronize(handle_.GetDevice(), handle_.GetStream());
+    if (!synchronize) {
+      start(work, recorded);
+      return Status::SUCCESS;
+    }
+    // What fails while the caller waits is the call's failure, not the stream's.
+    auto failure = std::make_shared<std::exception_ptr>();
+    Work guarded = [work = std::make_shared<Work>(std::move(work)), failure] {
+      try {
+        (*work)();
+      } catch (...) {
+        *failure = std::current_exception();
+      }
+    };
+    start(guarded, recorded);
+    host::synchronize(handle_.GetDevice(), handle_.GetStream());
+    if (*failure) std::rethrow_exception(*failure);
     return Status::SUCCESS;
   } catch (...) {
     std::string reason;

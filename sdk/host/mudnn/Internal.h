@@ -23,6 +23,7 @@
 #include <c10/util/SmallVector.h>
 
 #include <array>
+#include <optional>
 #include <string>
 
 #include "Work.h"
@@ -108,6 +109,10 @@ int architecture();
 
 bool is_floating(Type type);  // HALF, BFLOAT16, FLOAT, DOUBLE
 bool is_integral(Type type);  // INT8 .. UINT64, without BOOL
+// The types that ATen's kernels take everywhere: UINT64 and the 8-bit floats they mostly copy only.
+inline bool has_kernels(Type type) {
+  return is_floating(type) || type == Type::BOOL || (is_integral(type) && type != Type::UINT64);
+}
 inline bool is_low_precision(Type type) { return type == Type::HALF || type == Type::BFLOAT16; }
 const char* name(Type type);
 at::ScalarType scalar_type(Type type);  // refuses QINT8 with NOT_SUPPORTED
@@ -126,8 +131,21 @@ inline void require(bool condition, const char* reason, Status status = Status::
   if (!condition) refuse(status, reason);
 }
 
+// A mode that has no default: refused where the caller set none.
+template <typename Mode>
+Mode mode_of(const std::optional<Mode>& mode) {
+  require(mode.has_value(), "no mode set");
+  return *mode;
+}
+
 // `dim` counted from the front; refuses one out of range.
 int64_t wrap_dim(int64_t dim, int64_t rank);
+
+// How the limits table and the log spell a mode, from the enumeration's names in order.
+template <typename Mode, size_t n>
+const char* name_of(const std::optional<Mode>& mode, const char* const (&names)[n]) {
+  return mode ? names[static_cast<size_t>(*mode)] : nullptr;
+}
 
 inline bool same_shape(const Tensor& a, const Tensor& b) { return dims(a).equals(dims(b)); }
 

@@ -48,13 +48,14 @@ Status KLDivLoss::SetLogTarget(bool log_target) {
 
 Status KLDivLoss::Run(Handle& h, Tensor& out, const Tensor& in, const Tensor& target,
                       const MemoryMaintainer&) const {
-  return Call(h, Class::KL_DIV_LOSS, "KLDivLoss::Run", kModeNames[static_cast<int>(mode_)])
+  return Call(h, Class::KL_DIV_LOSS, "KLDivLoss::Run", name_of(mode_, kModeNames))
       .out("out", out)
       .in("in", in)
       .in("target", target)
       .run([&](Call& c) -> Work {
-        check_operands(in, target, out, mode_);
-        return [o = loss_alias(c, out, mode_), i = c.alias(in), t = c.alias(target), mode = mode_,
+        const Mode mode = mode_of(mode_);
+        check_operands(in, target, out, mode);
+        return [o = loss_alias(c, out, mode), i = c.alias(in), t = c.alias(target), mode = mode,
                 log_target = log_target_] {
           const at::Tensor x = wide(i), y = wide(t);
           const at::Tensor each = log_target ? at::exp(y) * (y - x) : at::xlogy(y, y) - y * x;
@@ -65,16 +66,17 @@ Status KLDivLoss::Run(Handle& h, Tensor& out, const Tensor& in, const Tensor& ta
 
 Status KLDivLoss::RunBwd(Handle& h, Tensor& grad_in, const Tensor& grad_out, const Tensor& in,
                          const Tensor& target) const {
-  return Call(h, Class::KL_DIV_LOSS, "KLDivLoss::RunBwd", kModeNames[static_cast<int>(mode_)])
+  return Call(h, Class::KL_DIV_LOSS, "KLDivLoss::RunBwd", name_of(mode_, kModeNames))
       .out("grad_in", grad_in)
       .in("grad_out", grad_out)
       .in("in", in)
       .in("target", target)
       .run([&](Call& c) -> Work {
-        check_operands(in, target, grad_out, mode_);
+        const Mode mode = mode_of(mode_);
+        check_operands(in, target, grad_out, mode);
         require(same_shape(grad_in, in) && type(grad_in) == type(in), "grad_in must be like in");
-        return [gi = c.alias(grad_in), go = loss_alias(c, grad_out, mode_), t = c.alias(target),
-                mean = mode_ == Mode::MEAN, log_target = log_target_] {
+        return [gi = c.alias(grad_in), go = loss_alias(c, grad_out, mode), t = c.alias(target),
+                mean = mode == Mode::MEAN, log_target = log_target_] {
           const at::Tensor y = wide(t);
           const at::Tensor grad = (log_target ? at::exp(y) : y) * wide(go);
           gi.copy_(mean ? grad / -static_cast<double>(y.numel()) : -grad);

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "NormAxes.h"
+#include "NormTypes.h"
 
 namespace musa::dnn {
 
@@ -73,6 +74,7 @@ Status LayerNorm::Run(Handle& h, Tensor& out, Tensor& mean, Tensor& rstd, const 
       .run([&](Call& c) -> Work {
         check_values(out, in);
         require(absent(gamma) == absent(beta), "gamma without beta", Status::NOT_SUPPORTED);
+        check_parameter_types(in, {&gamma, &beta});
         const auto sizes = normalized_sizes(axes_, in);
         return [=, eps = epsilon_, o = c.alias(out), i = c.alias(in),
                 m = statistic(c, mean, in, axes_.size()), r = statistic(c, rstd, in, axes_.size()),
@@ -100,6 +102,7 @@ Status LayerNorm::RunBwd(Handle& h, Tensor& dx, Tensor& dgamma, Tensor& dbeta, c
       .run([&](Call& c) -> Work {
         check_values(dx, x);
         check_values(dy, x);
+        check_parameter_types(x, {&gamma, &mean, &rstd});
         const auto sizes = normalized_sizes(axes_, x);
         return [=, gx = c.alias(dx), gy = c.alias(dy), i = c.alias(x),
                 m = statistic(c, mean, x, axes_.size()), r = statistic(c, rstd, x, axes_.size()),

@@ -145,6 +145,7 @@ constexpr Outcome with_source(Outcome o, const char* row, const char* source) {
 }
 
 #define MUDNN_DEFAULT(row, cls, architectures, what, source)
+#define MURAND_LIMIT(row, what, outcome, source)
 #define ALL kAll
 #define BELOW(major, minor) ((major) * 10 + (minor))
 #define MUDNN_LIMIT(row, cls, architectures, condition, result, source)              \
@@ -154,6 +155,7 @@ constexpr Row kRows[] = {
 #include "limits.def"
 };
 #undef MUDNN_LIMIT
+#undef MURAND_LIMIT
 #undef MUDNN_DEFAULT
 #undef BELOW
 #undef ALL

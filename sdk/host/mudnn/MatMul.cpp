@@ -151,10 +151,14 @@ Status GemmBase::RunGemm(Handle& h, const char* entry, int rank, Tensor& out, co
             "shapes do not multiply");
     if (!absent(c)) {
       require(same_shape(c, out), "c must have the shape of out");
+      require(low_precision || type(c) == type(out), "c has the type of out",
+              Status::NOT_SUPPORTED);
       g.c = call.alias(c);
     }
     if (!absent(bias)) {
       require(numel(bias) == columns && contiguous(bias), "bias must hold one value per column");
+      require(low_precision ? is_floating(type(bias)) : type(bias) == type(out),
+              "bias has the type of out", Status::NOT_SUPPORTED);
       g.bias = call.alias(bias, {columns}, {1});
     }
     if (param == nullptr) return [g] { multiply(g); };

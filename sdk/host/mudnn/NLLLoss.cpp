@@ -64,17 +64,18 @@ Status NLLLoss::SetIgnoreIndex(int64_t index) {
 // The modes are numbered as ATen numbers reductions.
 Status NLLLoss::Run(Handle& h, Tensor& out, Tensor& total_weight, const Tensor& in,
                     const Tensor& target, const Tensor& weight, const MemoryMaintainer&) const {
-  return Call(h, Class::NLL_LOSS, "NLLLoss::Run", kModeNames[static_cast<int>(mode_)])
+  return Call(h, Class::NLL_LOSS, "NLLLoss::Run", name_of(mode_, kModeNames))
       .out("out", out)
       .out("total_weight", total_weight)
       .in("in", in)
       .in("target", target)
       .optional_in("weight", weight)
       .run([&](Call& c) -> Work {
-        check_operands(in, out, total_weight, target, weight, mode_);
-        return [=, o = loss_alias(c, out, mode_), total = c.alias(total_weight, {}, {}),
+        const Mode mode = mode_of(mode_);
+        check_operands(in, out, total_weight, target, weight, mode);
+        return [=, o = loss_alias(c, out, mode), total = c.alias(total_weight, {}, {}),
                 i = c.alias(in), t = c.alias(target), w = class_weights(c, weight),
-                reduction = static_cast<int64_t>(mode_), ignore = ignore_index_] {
+                reduction = static_cast<int64_t>(mode), ignore = ignore_index_] {
           const auto [loss, sum] = i.dim() == 2
                                        ? at::nll_loss_forward(i, t, w, reduction, ignore)
                                        : at::nll_loss2d_forward(i, t, w, reduction, ignore);
@@ -87,17 +88,18 @@ Status NLLLoss::Run(Handle& h, Tensor& out, Tensor& total_weight, const Tensor& 
 Status NLLLoss::RunBwd(Handle& h, Tensor& grad_in, const Tensor& grad_out, const Tensor& target,
                        const Tensor& weight, const Tensor& total_weight,
                        const MemoryMaintainer&) const {
-  return Call(h, Class::NLL_LOSS, "NLLLoss::RunBwd", kModeNames[static_cast<int>(mode_)])
+  return Call(h, Class::NLL_LOSS, "NLLLoss::RunBwd", name_of(mode_, kModeNames))
       .out("grad_in", grad_in)
       .in("grad_out", grad_out)
       .in("target", target)
       .optional_in("weight", weight)
       .in("total_weight", total_weight)
       .run([&](Call& c) -> Work {
-        check_operands(grad_in, grad_out, total_weight, target, weight, mode_);
-        return [=, gi = c.alias(grad_in), go = loss_alias(c, grad_out, mode_), t = c.alias(target),
+        const Mode mode = mode_of(mode_);
+        check_operands(grad_in, grad_out, total_weight, target, weight, mode);
+        return [=, gi = c.alias(grad_in), go = loss_alias(c, grad_out, mode), t = c.alias(target),
                 w = class_weights(c, weight), total = c.alias(total_weight, {}, {}),
-                reduction = static_cast<int64_t>(mode_), ignore = ignore_index_] {
+                reduction = static_cast<int64_t>(mode), ignore = ignore_index_] {
           // Of the scores only the shape is read.
           gi.copy_(gi.dim() == 2 ? at::nll_loss_backward(go, gi, t, w, reduction, ignore, total)
                                  : at::nll_loss2d_backward(go, gi, t, w, reduction, ignore, total));

@@ -15,6 +15,7 @@ Status Nonzero::Run(Handle& h, Tensor& out, const Tensor& in, const MemoryMainta
           .in("in", in)
           .run_and_wait([&](Call& c) -> Work {
             require(type(out) == Type::INT64, "out must be INT64");
+            require(has_kernels(type(in)), "type", Status::NOT_SUPPORTED);
             require(rank(out) == 2 && dims(out)[1] == rank(in),
                     "out must have shape {capacity, rank of in}");
             require(contiguous(out), "out must be contiguous");

@@ -114,21 +114,22 @@ Status Pooling::SetDivisor(int divisor) {
 }
 
 Status Pooling::Run(Handle& h, Tensor& out, const Tensor& in, Tensor& indices) const {
-  return Call(h, Class::POOLING, "Pooling::Run", kModeNames[static_cast<int>(mode_)])
+  return Call(h, Class::POOLING, "Pooling::Run", name_of(mode_, kModeNames))
       .out("out", out)
       .in("in", in)
       .optional_out("indices", indices)
       .run([&](Call& c) -> Work {
-        check_operands(mode_, out, in, indices);
+        const Mode mode = mode_of(mode_);
+        check_operands(mode, out, in, indices);
         const at::Tensor o = image(c, out), i = image(c, in);
-        const at::Tensor where = takes_indices(mode_) ? image(c, indices) : at::Tensor();
+        const at::Tensor where = takes_indices(mode) ? image(c, indices) : at::Tensor();
         Window w{kernel_, pad_, stride_, dilation_, divisor_};
-        if (!is_adaptive(mode_)) w.ceil_mode = rounds_up(w, o, i);
+        if (!is_adaptive(mode)) w.ceil_mode = rounds_up(w, o, i);
         const auto keep = [o, where](const std::tuple<at::Tensor, at::Tensor>& result) {
           o.copy_(std::get<0>(result));
           where.copy_(std::get<1>(result));
         };
-        switch (mode_) {
+        switch (mode) {
           case Mode::MAXPOOL:
             return [=] {
               keep(at::max_pool2d_with_indices(i, w.kernel, w.stride, w.pad, w.dilation,
@@ -139,7 +140,7 @@ Status Pooling::Run(Handle& h, Tensor& out, const Tensor& in, Tensor& indices) c
           case Mode::ADAPTIVE_AVGPOOL:
             return [=] { o.copy_(at::_adaptive_avg_pool2d(i, {o.size(2), o.size(3)})); };
           default:
-            return [=, count_pad = mode_ == Mode::AVGPOOL_COUNT_PAD] {
+            return [=, count_pad = mode == Mode::AVGPOOL_COUNT_PAD] {
               o.copy_(
                   at::avg_pool2d(i, w.kernel, w.stride, w.pad, w.ceil_mode, count_pad, w.divisor));
             };
@@ -149,18 +150,19 @@ Status Pooling::Run(Handle& h, Tensor& out, const Tensor& in, Tensor& indices) c
 
 Status Pooling::RunBwd(Handle& h, Tensor& grad_in, const Tensor& grad_out,
                        const Tensor& indices) const {
-  return Call(h, Class::POOLING, "Pooling::RunBwd", kModeNames[static_cast<int>(mode_)])
+  return Call(h, Class::POOLING, "Pooling::RunBwd", name_of(mode_, kModeNames))
       .out("grad_in", grad_in)
       .in("grad_out", grad_out)
       .optional_in("indices", indices)
       .run([&](Call& c) -> Work {
-        check_operands(mode_, grad_out, grad_in, indices);
+        const Mode mode = mode_of(mode_);
+        check_operands(mode, grad_out, grad_in, indices);
         const at::Tensor gi = image(c, grad_in), go = image(c, grad_out);
-        const at::Tensor where = takes_indices(mode_) ? image(c, indices) : at::Tensor();
+        const at::Tensor where = takes_indices(mode) ? image(c, indices) : at::Tensor();
         Window w{kernel_, pad_, stride_, dilation_, divisor_};
-        if (!is_adaptive(mode_)) w.ceil_mode = rounds_up(w, go, gi);
+        if (!is_adaptive(mode)) w.ceil_mode = rounds_up(w, go, gi);
         // ATen's formulas take the forward input for its shape and layout only: grad_in has both.
-        switch (mode_) {
+        switch (mode) {
           case Mode::MAXPOOL:
             return [=] {
               gi.copy_(at::max_pool2d_with_indices_backward(go, gi, w.kernel, w.stride, w.pad,
@@ -171,7 +173,7 @@ Status Pooling::RunBwd(Handle& h, Tensor& grad_in, const Tensor& grad_out,
           case Mode::ADAPTIVE_AVGPOOL:
             return [=] { gi.copy_(at::_adaptive_avg_pool2d_backward(go, gi)); };
           default:
-            return [=, count_pad = mode_ == Mode::AVGPOOL_COUNT_PAD] {
+            return [=, count_pad = mode == Mode::AVGPOOL_COUNT_PAD] {
               gi.copy_(at::avg_pool2d_backward(go, gi, w.kernel, w.stride, w.pad, w.ceil_mode,
                                                count_pad, w.divisor));
             };

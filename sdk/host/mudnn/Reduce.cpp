@@ -253,7 +253,8 @@ Status Reduce::RunIndices(Handle& h, Tensor& indices, const Tensor& in,
       .run([&](Call& c) -> Work {
         require(mode_ == Mode::MAX || mode_ == Mode::MIN, "the mode must be MAX or MIN");
         require(type(indices) == Type::INT64, "indices must be INT64");
-        require(type(in) != Type::BOOL, "no index of a BOOL", Status::NOT_SUPPORTED);
+        require(has_kernels(type(in)) && type(in) != Type::BOOL, "no index in this type",
+                Status::NOT_SUPPORTED);
         require(dims_.size() <= 1, "at most one dimension");
         const Dims reduced = reduced_dims(dims_, rank(in));
         const bool flat = dims_.empty();

@@ -8,6 +8,12 @@ namespace musa::dnn {
 
 using namespace internal;
 
+namespace {
+
+bool has_order(Type type) { return type != Type::FP8_E4M3 && type != Type::FP8_E5M2; }
+
+}  // namespace
+
 Status Sort::SetDim(int dim) {
   dim_ = dim;
   return Status::SUCCESS;
@@ -30,6 +36,7 @@ Status Sort::Run(Handle& h, Tensor& values, Tensor& indices, const Tensor& in,
       .out("indices", indices)
       .in("in", in)
       .run([&](Call& c) -> Work {
+        require(has_order(type(in)), "no order of 8-bit floats", Status::NOT_SUPPORTED);
         require(type(values) == type(in), "values must have the type of in");
         require(type(indices) == Type::INT64, "indices must be INT64");
         require(same_shape(values, in) && same_shape(indices, in),
@@ -64,6 +71,9 @@ Status SortByKey::Run(Handle& h, Tensor& key_out, Tensor& value_out, const Tenso
       .in("key_in", key_in)
       .in("value_in", value_in)
       .run([&](Call& c) -> Work {
+        require(has_order(type(key_in)), "no order of 8-bit floats", Status::NOT_SUPPORTED);
+        require(type(value_in) != Type::FP8_E5M2, "no elements of this type",
+                Status::NOT_SUPPORTED);
         require(type(key_out) == type(key_in), "key_out must have the type of key_in");
         require(type(value_out) == type(value_in), "value_out must have the type of value_in");
         require(same_shape(key_out, key_in) && same_shape(value_out, key_in) &&

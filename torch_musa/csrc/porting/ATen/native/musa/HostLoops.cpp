@@ -190,10 +190,13 @@ void launch(TensorIteratorBase& iter, c10::ArrayRef<ScalarType> types, CpuScalar
 
   const c10::DeviceIndex device = iter.device(0).index();
   const auto stream = c10::musa::getCurrentMUSAStream(device);
-  ::musa::host::enqueue(device, stream.stream(), [work] {
-    ::musa::host::parallel_for(0, work->numel, kGrain,
-                               [&](int64_t begin, int64_t end) { work->run(begin, end); });
-  });
+  ::musa::host::enqueue(
+      device, stream.stream(),
+      [work] {
+        ::musa::host::parallel_for(0, work->numel, kGrain,
+                                   [&](int64_t begin, int64_t end) { work->run(begin, end); });
+      },
+      "elementwise kernel");
 }
 
 }  // namespace at::native::host_loops
