@@ -4,8 +4,26 @@ from __future__ import annotations
 
 import os
 
+import pytest
+
 # C++ warnings (an out= tensor that is resized, an operator that falls back) go to stderr from every one of thousands of
 # cases; the tests that are about a warning turn it on again. Both have to be set before torch is imported.
 os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
 # refusals that a test asks for are not worth a line each
 os.environ.setdefault("MUDNN_LOG_LEVEL", "FATAL")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--device", default="musa", help="device under test (default: musa)")
+    parser.addoption(
+        "--judge",
+        choices=("sample", "all"),
+        default="sample",
+        help="tests/judge: all of PyTorch's databases, or one test in sixteen (default)",
+    )
+    parser.addoption(
+        "--op",
+        action="append",
+        metavar="NAME",
+        help="tests/judge: only this operator ('lerp', 'lerp.Scalar'); repeatable",
+    )

@@ -5,6 +5,7 @@
 #include <torch_musa/ops/fill_native.h>
 
 #include <ATen/DeviceGuard.h>
+#include <ATen/ops/scalar_tensor.h>
 
 namespace at::musa {
 
@@ -22,6 +23,12 @@ Tensor& FillScalar_(Tensor& self, const Scalar& value) {
   if (iter.numel() == 0) return self;
   if (isComplexType(dtype)) {
     fill_kernel(iter, checked);
+    return self;
+  }
+  if (isFloat8Type(dtype)) {
+    // muDNN fills none of them; to it the rounded value is a byte.
+    const Tensor rounded = at::scalar_tensor(checked, TensorOptions(dtype)).view(kByte);
+    self.view(kByte).fill_(*rounded.const_data_ptr<uint8_t>());
     return self;
   }
   DimArray sizes;

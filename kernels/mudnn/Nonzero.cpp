@@ -32,9 +32,10 @@ Tensor Nonzero(const Tensor& self) {
   CHECK_MUDNN_STATUS(op.Run(GetMudnnHandle(), mu_out, mu_in, InternalMemAlloc), "nonzero");
   std::vector<int64_t> found;
   CHECK_MUDNN_STATUS(mu_out.GetNdInfo(found), "GetNdInfo");
-  // The buffer had to have room for every element; a copy gives the rest back.
+  // The buffer had to have room for every element; a copy gives the rest back. Column by column, as
+  // on the CPU: sparse tensors take a column for their indices, and it has to be dense.
   const Tensor result = coordinates.narrow(0, 0, found[0]);
-  return found[0] == in.numel() ? result : result.clone();
+  return result.t().clone(MemoryFormat::Contiguous).t();
 }
 
 Tensor& NonzeroOut(const Tensor& self, Tensor& out) {
@@ -44,7 +45,9 @@ Tensor& NonzeroOut(const Tensor& self, Tensor& out) {
   at::assert_no_internal_overlap(out);
   at::assert_no_overlap(out, self);
   const Tensor result = Nonzero(self);
-  native::resize_output(out, result.sizes());
+  if (native::resize_output(out, result.sizes()) && out.numel() > 0) {
+    out.as_strided_(result.sizes(), result.strides());
+  }
   return out.copy_(result);
 }
 

@@ -1,12 +1,8 @@
-"""Operators against the CPU. `--device` names the device under test: the harness can be tried on the CPU itself."""
+"""Operators against the CPU. `--device` names the one under test: the harness can be tried on the CPU itself."""
 
 from __future__ import annotations
 
 import pytest
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--device", default="musa", help="device under test (default: musa)")
 
 
 @pytest.fixture(scope="session")

@@ -177,7 +177,9 @@ TABLE = {
     "bucketize searchsorted": Domain(prepare=_prepare_search),
     "bincount": Domain(prepare=_prepare_counts),
     "_unique2 unique_dim unique_consecutive unique_dim_consecutive": Domain(numbers=Numbers(-2, 2, whole=True)),
-    "count_nonzero nonzero argwhere": Domain(numbers=Numbers(-1, 1, whole=True)),
+    "count_nonzero": Domain(numbers=Numbers(-1, 1, whole=True)),
+    # sparse tensors are made from its columns
+    "nonzero argwhere": Domain(numbers=Numbers(-1, 1, whole=True), strides=True),
     "nonzero_static": Domain(
         numbers=Numbers(-1, 1, whole=True), arguments={"size": lambda b, a: b.size(0, 6), "fill_value": one_of(-1, 0)}
     ),
