@@ -280,6 +280,7 @@ void BlockRunner::stop(std::exception_ptr error) {
 
 int BlockRunner::barrier(Vote vote, bool predicate, const std::source_location& where) {
   const Busy busy(*this);
+  check_time();
   Fiber& self = *current_;
   if (begun_ == 0 || owned_ == 0) grid_->facts.synchronises.store(true, std::memory_order_relaxed);
   own(self);
@@ -310,6 +311,7 @@ int BlockRunner::barrier(Vote vote, bool predicate, const std::source_location& 
 void BlockRunner::meet(const LaneMask& given, void* payload, WarpComplete complete,
                        const char* operation, const std::source_location& where) {
   const Busy busy(*this);
+  check_time();
   Fiber& self = *current_;
   if (owned_ == 0) grid_->facts.synchronises.store(true, std::memory_order_relaxed);
   own(self);
@@ -365,6 +367,7 @@ void BlockRunner::complete_meetings(uint32_t warp) {
 
 LaneMask BlockRunner::converged(const std::source_location& where) {
   const Busy busy(*this);
+  check_time();
   Fiber& self = *current_;
   own(self);
   check_strips(&self);
@@ -405,7 +408,7 @@ bool BlockRunner::release_converged() {
 void BlockRunner::take_turns() {
   const Busy busy(*this);
   const uint64_t block = pulse_.blocks.load(std::memory_order_relaxed);
-  if (overdue()) fail(musaErrorLaunchTimeout, overdue_text());
+  check_time();
   // A block of many threads that use a few atomic functions each goes on undisturbed.
   const bool again = spinning_block_ == block && spinning_thread_.x == threadIdx.x &&
                      spinning_thread_.y == threadIdx.y && spinning_thread_.z == threadIdx.z;

@@ -122,7 +122,14 @@ class BlockRunner {
   void leave(Fiber& self, bool new_ones_first = false);
   Context* next(bool new_ones_first);
   void run_kernel(uint3 first);
-  bool overdue() const { return pulse_.overdue.load() == pulse_.blocks.load(); }
+  bool overdue() const {
+    return pulse_.overdue.load(std::memory_order_relaxed) ==
+           pulse_.blocks.load(std::memory_order_relaxed);
+  }
+  // A block whose threads meet for ever is hardly ever found outside of the runner.
+  void check_time() {
+    if (overdue()) fail(musaErrorLaunchTimeout, overdue_text());
+  }
   bool release_converged();
   bool complete_meeting(uint32_t warp, Meeting& meeting);
   void complete_meetings(uint32_t warp);
