@@ -22,7 +22,7 @@ PROFILE_protected := TORCH_MUSA_HOST_PROTECT=mprotect PYTORCH_NO_MUSA_MEMORY_CAC
 FIXED_ADDRESSES := $(shell setarch $$(uname -m) -R true 2>/dev/null && echo setarch $$(uname -m) -R)
 CXX_SOURCES = git ls-files '*.cpp' '*.h' '*.cu' '*.cuh' '*.muh'
 
-.PHONY: help env build demo test profiles truth sanitize bench lint format coverage images versions clean
+.PHONY: help env build demo test profiles truth mutants sanitize bench lint format coverage images versions clean
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
@@ -49,6 +49,9 @@ profiles: build $(PROFILES:%=profile-%) ## the tests of operators and device on 
 
 profile-%: $(STAMP)
 	env $(PROFILE_$*) $(BIN)/python -m pytest -q -n $(JOBS) tests/ops tests/runtime
+
+mutants: $(STAMP) ## seed faults into a copy of the tree: do the tests find each? renews docs/mutants.md
+	$(BIN)/python tests/mutants/run.py --jobs $(JOBS) --write
 
 sanitize: $(STAMP) ## the toolkit's C++ tests under AddressSanitizer, UndefinedBehaviorSanitizer and ThreadSanitizer
 	@mkdir -p build; set -e; for kind in $(SANITIZERS); do echo "== $$kind"; \

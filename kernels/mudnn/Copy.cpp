@@ -221,7 +221,8 @@ void copy_on_device(const Tensor& dst, const Tensor& src) {
     return;
   }
   if (dst.scalar_type() != src.scalar_type()) {
-    if (src.is_complex() && !dst.is_complex()) {
+    // A bool tells whether either part is there, so nothing is discarded.
+    if (src.is_complex() && !dst.is_complex() && dst.scalar_type() != kBool) {
       TORCH_WARN_ONCE("Casting complex values to real discards the imaginary part");
     }
     strided_cast(iter);

@@ -182,7 +182,7 @@ Tensor& NllLoss2dBackwardOut(const Tensor& grad_output, const Tensor& self, cons
   CheckSpatial(self, target, weight);
   CheckSpatialGradient(grad_output, target, total_weight, reduction);
   const c10::musa::MUSAGuard guard(self.device());
-  at::native::resize_output(grad_input, self.sizes());
+  grad_input.resize_(self.sizes());  // without a warning, as on the CPU
   LossBackward(grad_output, target, weight, reduction, ignore_index, total_weight, grad_input);
   return grad_input;
 }

@@ -5,7 +5,6 @@
 #include <ATen/Dispatch.h>
 #include <ATen/OpMathType.h>
 #include <ATen/core/Tensor.h>
-#include <ATen/native/Resize.h>
 #include <ATen/native/im2col_shape_check.h>
 #include <ATen/ops/empty.h>
 #include <c10/cuda/CUDAGuard.h>
@@ -54,7 +53,7 @@ Tensor dense_result(const char* op, const Tensor& self, const Tensor& out, IntAr
               self.scalar_type(), ", but got ", out.scalar_type());
   TORCH_CHECK(out.device() == self.device(), op, ": expected self and out on one device, got ",
               self.device(), " and ", out.device());
-  native::resize_output(out, sizes);
+  out.resize_(sizes);  // without a warning, as on the CPU
   return out.is_contiguous() && !out.is_alias_of(self) ? out : at::empty(sizes, self.options());
 }
 

@@ -1,8 +1,8 @@
 // log_sigmoid and its gradient. PyTorch's CPU kernels keep a buffer between the two; here the
-// gradient is computed from the input alone and the buffer stays empty.
+// gradient is computed from the input alone; the buffer is empty, and one that is given stays as it
+// is.
 #include <ATen/Dispatch.h>
 #include <ATen/core/Tensor.h>
-#include <ATen/native/Resize.h>
 #include <ATen/native/TensorIterator.h>
 #include <ATen/native/cuda/Loops.cuh>
 #include <ATen/ops/empty.h>
@@ -17,8 +17,8 @@ namespace at::musa {
 std::tuple<Tensor&, Tensor&> LogSigmoidForwardOut(const Tensor& self, Tensor& output,
                                                   Tensor& buffer) {
   const c10::cuda::OptionalCUDAGuard guard(self.device());
+  output.resize_(self.sizes());  // without a warning, as on the CPU
   auto iter = TensorIterator::unary_op(output, self);
-  native::resize_output(buffer, {0});
   AT_DISPATCH_FLOATING_TYPES(native::opmath_dtype(iter), "log_sigmoid_forward_cuda", [&] {
     native::gpu_kernel(iter, [] GPU_LAMBDA(scalar_t x) -> scalar_t {
       return (x < scalar_t(0) ? x : scalar_t(0)) - std::log1p(std::exp(-std::abs(x)));

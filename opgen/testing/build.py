@@ -12,7 +12,7 @@ from torch import Tensor
 from opgen.testing.case import Case, TensorSpec
 from opgen.testing.overload import Argument, Overload
 from opgen.testing.source import Source, choose, one_in
-from opgen.testing.tensors import ORDINARY, Numbers, lay_out, numbers
+from opgen.testing.tensors import ORDINARY, Numbers, flip, lay_out, numbers
 
 
 class Omit:
@@ -50,7 +50,7 @@ class Build:
             # what a product of complex numbers with infinite parts gives is open
             of = replace(of, special=False)
         values = numbers(self.source, tuple(shape), dtype or self.dtype, of)
-        return lay_out(self.source, values, expand)
+        return flip(self.source, lay_out(self.source, values, expand))
 
     def lay_out(self, tensor: Tensor) -> TensorSpec:
         """A tensor with these values in a random layout."""
@@ -117,6 +117,8 @@ class Domain:
     ``strides``: results have the same strides as on the CPU, though the operator is not pointwise (True), or need not
     have, though it is (False).
     ``promotes`` False: the tensors have to have one dtype, though the operator is pointwise.
+    ``gradient_dtype``: the CPU computes the gradient no better than in that dtype.
+    ``grows``: a result may hold elements that nobody has written; ``normalize`` leaves those out.
     ``private`` results are for the backward operator of the same device alone, so nobody else may look at them.
     ``trusts_out``: an internal operator that writes into ``out`` without looking at its shape.
     ``dense_out``: the CPU's kernel writes ``out`` as if it were contiguous, so only such ones can be compared.
@@ -138,5 +140,7 @@ class Domain:
     trusts_out: bool = False
     dense_out: bool = False
     promotes: bool = True
+    gradient_dtype: torch.dtype | None = None
+    grows: bool = False
     private: frozenset[int] = frozenset()
     normalize: Normalize | None = None

@@ -21,7 +21,8 @@ class TensorSpec:
     """A tensor on no particular device.
 
     ``base`` is the storage's content, a one-dimensional CPU tensor. ``on_cpu`` keeps the tensor on the CPU even when
-    the other arguments go to the device: a 0-dim CPU tensor may be mixed with device tensors.
+    the other arguments go to the device: a 0-dim CPU tensor may be mixed with device tensors. ``conjugated`` and
+    ``negated`` say that the tensor is a view whose values are those of the storage with another sign.
     """
 
     base: Tensor
@@ -29,6 +30,8 @@ class TensorSpec:
     strides: tuple[int, ...]
     offset: int = 0
     on_cpu: bool = False
+    conjugated: bool = False
+    negated: bool = False
 
     @staticmethod
     def of(tensor: Tensor, on_cpu: bool = False) -> TensorSpec:
@@ -45,7 +48,13 @@ class TensorSpec:
     @property
     def value(self) -> Tensor:
         """The tensor on the CPU. It shares ``base``: do not write to it."""
-        return self.base.as_strided(self.shape, self.strides, self.offset)
+        return self.view_of(self.base)
+
+    def view_of(self, base: Tensor) -> Tensor:
+        """The tensor in a storage like ``base``, on any device."""
+        tensor = base.as_strided(self.shape, self.strides, self.offset)
+        tensor = tensor.conj() if self.conjugated else tensor
+        return torch._neg_view(tensor) if self.negated else tensor
 
     def __repr__(self) -> str:
         name = str(self.dtype).removeprefix("torch.")
@@ -54,8 +63,8 @@ class TensorSpec:
             text += f" strides={list(self.strides)}"
         if self.offset:
             text += f" offset={self.offset}"
-        if self.on_cpu:
-            text += " on_cpu"
+        flags = {"on_cpu": self.on_cpu, "conjugated": self.conjugated, "negated": self.negated}
+        text += "".join(f" {flag}" for flag, is_set in flags.items() if is_set)
         if self.value.numel() <= 12:
             text += f" {self.value.tolist()}"
         return f"<{text}>"
@@ -149,8 +158,8 @@ def make_live(case: Case, device: str, leaves: Callable[[str], bool] = lambda pa
         if isinstance(value, TensorSpec):
             if id(value) not in known:
                 bases[path] = value.base.clone() if value.on_cpu else value.base.clone().to(device)
-                known[id(value)] = bases[path].as_strided(value.shape, value.strides, value.offset)
-                if leaves(path) and value.dtype.is_floating_point:
+                known[id(value)] = value.view_of(bases[path])
+                if leaves(path) and (value.dtype.is_floating_point or value.dtype.is_complex):
                     known[id(value)] = known[id(value)].detach().requires_grad_()
                 tensors[path] = known[id(value)]
             return known[id(value)]

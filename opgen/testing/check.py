@@ -109,7 +109,7 @@ def check_overload(
     def check(case: Case) -> None:
         examined = examine(case, subject)
         if examined.ending is Ending.FAILED:
-            raise AssertionError(report(case, examined.problems, device))
+            raise AssertionError(report(case, examined.problems, subject))
         tally.cases[examined.ending] += 1
 
     for_every(cases(subject.op, subject.domain, subject.reference, tried), check, count or examples(), shrink)

@@ -10,7 +10,8 @@ import torch
 from opgen.testing import laws
 from opgen.testing.case import Case
 from opgen.testing.chips import lacking, refuses_for_lack
-from opgen.testing.compare import compare, compare_errors, compare_results
+from opgen.testing.compare import compare, compare_results
+from opgen.testing.effects import compare_refusals, compare_runs, compare_side_effects, compare_views
 from opgen.testing.problem import Category, Problem
 from opgen.testing.repro import script
 from opgen.testing.run import Outcome, run
@@ -39,7 +40,7 @@ class Examined:
 def examine(case: Case, subject: Subject) -> Examined:
     """Runs the case on the CPU and on the device and compares everything that can be observed."""
     expected = run(case, "cpu", subject.reference)
-    if expected.error is not None and (_lacks_dtype(expected.error) or _limit_of_cpu(expected.error)):
+    if expected.error is not None and (lacks_dtype(expected.error) or _limit_of_cpu(expected.error)):
         return Examined(Ending.DISCARDED)
     about_values = expected.error is not None and is_about_values(expected.error)
     if about_values and not survives_faults(subject.device):
@@ -47,29 +48,42 @@ def examine(case: Case, subject: Subject) -> Examined:
     actual = run(case, subject.device, case.op.call, subject.watch)
     ending = Ending.AGREED
     if expected.error is not None:
-        compare_refusals = compare_value_refusals if about_values else compare_errors
-        problems, ending = compare_refusals(expected.error, actual.error), Ending.REFUSED
+        if about_values:
+            problems = compare_value_refusals(expected.error, actual.error)
+        else:
+            problems = compare_refusals(case, expected.error, actual, subject.domain)
+        ending = Ending.REFUSED
     elif actual.error is not None:
-        if (_may_lack(case) and _lacks_dtype(actual.error)) or _chip_lacks(case, actual.error, subject.device):
+        if (_may_lack(case) and lacks_dtype(actual.error)) or chip_lacks(case, actual.error, subject.device):
             return Examined(Ending.UNSUPPORTED)
         problems = [Problem(Category.REFUSED, f"raises {type(actual.error).__name__}: {actual.error}")]
     else:
         problems = compare(case, expected, actual, subject.domain, subject.device)
         if problems and _cpu_contradicts_itself(case, subject, expected, actual):
             problems = []
+        if subject.same_operator:
+            problems += compare_side_effects(case, expected, actual)
         if subject.domain.law and not problems:
             problems = laws.check(case, subject.domain.law, subject.device)
-    if _is_internal(actual.error):
+        elif not problems and not subject.domain.undefined:
+            again = run(case, subject.device, case.op.call)
+            problems = compare_runs(case, actual, again, subject.domain) or compare_views(case, expected, actual)
+    if _is_internal(actual.error) and not _is_internal(expected.error):
         problems.append(Problem(Category.INTERNAL, f"fails an internal check: {actual.error}"))
     if actual.fallbacks and not subject.fallback:
         problems.append(Problem(Category.FALLBACK, f"goes through the CPU fallback: {actual.fallbacks}"))
+    elif actual.on_host and not subject.fallback:
+        problems.append(Problem(Category.FALLBACK, f"computes on the CPU: {actual.on_host}"))
     return Examined(Ending.FAILED, tuple(problems)) if problems else Examined(ending)
 
 
-def report(case: Case, problems: tuple[Problem, ...], device: str) -> str:
-    """The differences, the case, and a script that reproduces them."""
+def report(case: Case, problems: tuple[Problem, ...], subject: Subject, backward: bool = False) -> str:
+    """The differences, the case, and a script that reproduces them; of a ``backward`` pass too."""
+    about = {problem.category for problem in problems}
+    text = script(case, subject.device, subject.reference, backward, about)
     listed = "\n".join(f"  - {problem}" for problem in problems)
-    return f"{case.op.name} on {device}\n{listed}\n\nin the case\n  {case!r}\n\nTo reproduce:\n\n{script(case, device)}"
+    title = f"{case.op.name} on {subject.device}" + (", backward" if backward else "")
+    return f"{title}\n{listed}\n\nin the case\n  {case!r}\n\nTo reproduce:\n\n{text}"
 
 
 def _cpu_contradicts_itself(case: Case, subject: Subject, expected: Outcome, actual: Outcome) -> bool:
@@ -94,7 +108,8 @@ def _may_lack(case: Case) -> bool:
     return any(spec.dtype not in _ESSENTIAL or not spec.value.numel() for _, spec in case.tensors())
 
 
-def _chip_lacks(case: Case, error: Exception, device: str) -> bool:
+def chip_lacks(case: Case, error: Exception, device: str) -> bool:
+    """True for the refusal of a case in which there is a dtype that the chip does not have."""
     asked = {value for value in case.arguments.values() if isinstance(value, torch.dtype)}
     used = asked | {spec.dtype for _, spec in case.tensors()}
     return refuses_for_lack(error) and bool(used & lacking(device))
@@ -104,7 +119,8 @@ _ESSENTIAL = (torch.float32, torch.int64, torch.bool)
 _LACKS = ("not implemented for", "not supported for", "does not support", "unsupported dtype", "not support")
 
 
-def _lacks_dtype(error: Exception) -> bool:
+def lacks_dtype(error: Exception) -> bool:
+    """True for the refusal of a dtype by name."""
     return isinstance(error, (RuntimeError, NotImplementedError)) and any(text in str(error).lower() for text in _LACKS)
 
 

@@ -49,4 +49,4 @@ class Problem:
     text: str
 
     def __str__(self) -> str:
-        return f"{self.text} [{self.category.value}]"
+        return f"{self.category.value}: {self.text}"

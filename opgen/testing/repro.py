@@ -2,54 +2,142 @@
 
 from __future__ import annotations
 
+import keyword
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 import torch
 
 from opgen.testing.case import Case, DeviceHere, SeededGenerator, StorageOf, TensorSpec
-
-_HEAD = """\
-import torch
-
-nan, inf = float("nan"), float("inf")
-
-
-def call(device):
-"""
-
+from opgen.testing.overload import Overload
+from opgen.testing.problem import Category
 
 # values past which a tensor of one value is written as such
 _LONG = 8
 
+_SHOW = """
 
-def script(case: Case, device: str, reference: str | None = None) -> str:
-    """Python source that makes the call on the CPU and on ``device`` and prints both results.
 
-    ``reference`` is an expression for what to call on the CPU instead of the operator.
+def show(device, op):
+    print(f"--- {device}")
+    try:
+        results, arguments = call(device, op)
+    except Exception as error:
+        print(f"{type(error).__name__}: {error}")
+        return
+    for name, value in {**results, **arguments}.items():
+        if isinstance(value, torch.Tensor):
+            same = [f"is {other}" for other, tensor in arguments.items() if value is tensor and other != name]
+            mine = value.untyped_storage()._cdata
+            same += [
+                f"shares {other}"
+                for other, tensor in arguments.items()
+                if isinstance(tensor, torch.Tensor) and value is not tensor and tensor.untyped_storage()._cdata == mine
+            ]
+            same += [f"version {value._version}"] if name in arguments else []
+            print(f"{name}: {value.dtype}{list(value.shape)} strides {value.stride()}", *same)
+            size = value.untyped_storage().nbytes() // value.element_size()
+            if name in arguments and size > value.numel():
+                print(f"{name} in its storage:", value.detach().as_strided([size], [1], 0).cpu())
+            value = value.detach().cpu()
+        print(f"{name}:", value)
+
+
+"""
+_ALWAYS_WARNING = _SHOW.replace("    try:", "    torch.set_warn_always(True)\\n    try:")
+
+
+def script(
+    case: Case,
+    device: str,
+    reference: Callable[..., Any] | None = None,
+    backward: bool = False,
+    about: Collection[Category] = (),
+) -> str:
+    """Python source that makes the call on the CPU and on ``device`` and prints results and arguments afterwards.
+
+    ``reference`` is what is called on the CPU instead of the operator; one that cannot be imported (a lambda) is left
+    out. ``backward`` prints the gradients, too. ``about`` says what is wrong, so that the script shows that: warnings
+    that are given once for a process, or what ran on the CPU.
     """
-    overload = case.op.overload or "default"
-    target = f"torch.ops.{case.op.namespace}.{case.op.base}.{overload}"
-    lines = [_HEAD.rstrip("\n")]
+    target = _name_of_overload(case.op)
+    instead = _importable(reference) if reference and reference is not case.op.call else None
+    names = [argument.name for argument in case.op.arguments if argument.name in case.arguments]
+    lines = ["import torch", *([instead[0]] if instead and instead[0] else []), ""]
+    lines += ['nan, inf = float("nan"), float("inf")', "", "", "def call(device, op):"]
+    lines += ["    torch.manual_seed(7)"] if _is_random(case) else []
     known: dict[int, str] = {}
-    for argument in case.op.arguments:
-        if argument.name in case.arguments:
-            value = case.arguments[argument.name]
-            # a tensor given twice is one tensor in the script too
-            first = known.setdefault(id(value), _local(argument.name)) if isinstance(value, TensorSpec) else ""
-            text = first if first and first != _local(argument.name) else _source(value)
-            lines.append(f"    {_local(argument.name)} = {text}")
-    arguments = ", ".join(f"{a.name}={_local(a.name)}" for a in case.op.arguments if a.name in case.arguments)
-    if reference:
-        lines.append(f"    op = {reference} if device == 'cpu' else {target}")
-    else:
-        lines.append(f"    op = {target}")
-    lines.append(f"    return op({arguments})")
-    lines.append(f'\n\nprint("cpu:", call("cpu"))\nprint("{device}:", call("{device}"))\n')
-    return "\n".join(lines)
+    leaves: list[str] = []
+    for name in names:
+        value = case.arguments[name]
+        # a tensor given twice is one tensor in the script too
+        first = known.setdefault(id(value), _local(name)) if isinstance(value, TensorSpec) else ""
+        text = first if first and first != _local(name) else _source(value)
+        if backward and first == _local(name) and (value.dtype.is_floating_point or value.dtype.is_complex):
+            text, leaves = f"{text}.requires_grad_()", [*leaves, first]
+        lines.append(f"    {_local(name)} = {text}")
+    lines.append(f"    results = op({', '.join(_passed(case, name, leaves) for name in names)})")
+    lines.append("    results = results if isinstance(results, (tuple, list)) else [results]")
+    named = ", ".join(f'"{name}": {_local(name)}' for name in names if _holds_tensors(case.arguments[name]))
+    lines.append('    named = {f"result {position}": result for position, result in enumerate(results)}')
+    if backward:
+        lines += [
+            "    wanted = [result for result in results if result is not None and result.requires_grad]",
+            "    weights = [((torch.arange(r.numel()) % 7 - 3) / 2).reshape(r.shape).to(r) for r in wanted]",
+            f"    gradients = torch.autograd.grad(wanted, [{', '.join(leaves)}], weights, allow_unused=True)",
+            '    named |= {f"gradient {position}": gradient for position, gradient in enumerate(gradients)}',
+        ]
+    lines.append(f"    return named, {{{named}}}")
+    shown = (
+        _SHOW.replace("    try:", "    torch.set_warn_always(True)\n    try:") if Category.WARNING in about else _SHOW
+    )
+    on_device = f'show("{device}", {target})\n'
+    if Category.FALLBACK in about and device.partition(":")[0] == "musa":
+        told = "print('on the CPU:', counts.on_host, torch.musa.fallback_counts())"
+        on_device = f"with torch.musa.count_ops() as counts:\n    {on_device}{told}\n"
+    return "\n".join(lines) + shown + f'show("cpu", {instead[1] if instead else target})\n' + on_device
+
+
+def _name_of_overload(op: Overload) -> str:
+    return f"torch.ops.{op.namespace}.{op.base}.{op.overload or 'default'}"
+
+
+def _importable(function: Callable[..., Any]) -> tuple[str, str] | None:
+    """An import line, empty for PyTorch's own operators, and an expression; None for what has no such name."""
+    if isinstance(function, torch._ops.OpOverload):
+        return "", f"torch.ops.{function.name().replace('::', '.')}" + ("" if "." in function.name() else ".default")
+    module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", "<>")
+    if not module or module == "__main__" or "<" in name:
+        return None
+    return f"from {module} import {name.partition('.')[0]}", name
+
+
+def _is_random(case: Case) -> bool:
+    return torch.Tag.nondeterministic_seeded in getattr(case.op.call, "tags", ())
+
+
+def _holds_tensors(value: Any) -> bool:
+    return isinstance(value, (TensorSpec, list)) and bool(list(_specs(value)))
+
+
+def _specs(value: Any) -> Iterator[TensorSpec]:
+    for item in value if isinstance(value, list) else [value]:
+        if isinstance(item, TensorSpec):
+            yield item
+
+
+def _passed(case: Case, name: str, leaves: list[str]) -> str:
+    # what is written cannot be a leaf
+    argument = case.op.find(name)
+    clone = ".clone()" if argument and argument.written and _local(name) in leaves else ""
+    return f"{name}={_local(name)}{clone}"
+
+
+_TAKEN = frozenset({"device", "op", "results", "named", "wanted", "weights", "gradients"})
 
 
 def _local(name: str) -> str:
-    return f"{name}_" if name in {"from", "lambda", "device", "op", "in"} else name
+    return f"{name}_" if name in _TAKEN or keyword.iskeyword(name) else name
 
 
 def _source(value: Any) -> str:
@@ -74,7 +162,10 @@ def _tensor_source(spec: TensorSpec) -> str:
         text = f"torch.tensor({values}, dtype={spec.dtype})"
     if not spec.on_cpu:
         text += ".to(device)"
-    if spec.strides == torch.empty(spec.shape).stride() and not spec.offset:
-        shape = list(spec.shape)
-        return text if shape == list(spec.base.shape) else f"{text}.reshape({shape})"
-    return f"{text}.as_strided({list(spec.shape)}, {list(spec.strides)}, {spec.offset})"
+    shape = list(spec.shape)
+    if spec.strides != torch.empty(spec.shape).stride() or spec.offset:
+        text += f".as_strided({shape}, {list(spec.strides)}, {spec.offset})"
+    elif shape != list(spec.base.shape):
+        text += f".reshape({shape})"
+    text += ".conj()" if spec.conjugated else ""
+    return f"torch._neg_view({text})" if spec.negated else text

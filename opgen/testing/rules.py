@@ -48,9 +48,11 @@ def _tensor(build: Build, argument: Argument) -> Any:
     if not (build.op.pointwise or build.domain.pointwise):
         return build.tensor(build.shape, expand=not argument.written)
     earlier = [value for value in build.made.values() if isinstance(value, TensorSpec)]
-    if earlier and build.op.pointwise and not argument.written and one_in(build.source, 12):
+    if earlier and not earlier[0].on_cpu and build.op.pointwise and not argument.written and one_in(build.source, 12):
         return earlier[0]
     first = not earlier
+    if first and _may_be_cpu_scalar(build, argument) and one_in(build.source, 8):
+        return replace(build.tensor((), expand=False), on_cpu=True)
     shape = build.shape if argument.written else broadcastable(build.source, build.shape)
     dtype = build.dtype
     if not first and build.domain.promotes and one_in(build.source, 4):
@@ -59,9 +61,18 @@ def _tensor(build: Build, argument: Argument) -> Any:
     expand = not argument.written or one_in(build.source, 8)
     spec = build.tensor(shape, dtype, expand=expand)
     takes_cpu = build.op.root in _TAKE_CPU_SCALARS and argument.name in {"other", "exponent"}
-    if takes_cpu and not first and not shape and one_in(build.source, 2):
+    on_device = any(not value.on_cpu for value in earlier)
+    if takes_cpu and on_device and not shape and one_in(build.source, 2):
         return replace(spec, on_cpu=True)
     return spec
+
+
+def _may_be_cpu_scalar(build: Build, argument: Argument) -> bool:
+    """A number may stand on the left, too, of another operand that is a tensor on the device."""
+    other = build.op.find("other") or build.op.find("exponent")
+    # logical operators make their result where self is
+    takes = build.op.root in _TAKE_CPU_SCALARS and not build.op.root.startswith("logical_")
+    return takes and not argument.written and other is not None and other.tensor and other is not argument
 
 
 def number(build: Build, argument: Argument) -> Any:

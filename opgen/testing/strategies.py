@@ -64,16 +64,18 @@ def _accepts(op: Overload, domain: Domain, reference: Call, dtype: torch.dtype) 
 
 
 # How the tensors given as out= are made. "exact" is the commonest; the others are one of upstream's promises each.
-_PLANS = ("exact", "exact", "laid out", "empty", "cast", "wrong shape", "uncast")
+_PLANS = ("exact", "exact", "laid out", "laid out", "empty", "cast", "wrong shape", "uncast")
 
 
 def _with_outs(case: Case, source: Source, dtype: torch.dtype, domain: Domain, reference: Call) -> Case:
     wanted = _wanted_outs(case, dtype, reference)
     plans = ("exact",) if domain.trusts_out else _PLANS
     plan = choose(source, [plan for plan in plans if plan != "laid out" or not domain.dense_out])
-    outs = {
-        argument.name: _make_out(source, tensor, plan) for argument, tensor in zip(case.op.outs, wanted, strict=False)
-    }
+    if any(argument.kind.many for argument in case.op.outs):
+        # the overloads that have one have no other out=
+        outs: dict[str, Any] = {case.op.outs[0].name: [_make_out(source, tensor, plan) for tensor in wanted]}
+    else:
+        outs = {a.name: _make_out(source, tensor, plan) for a, tensor in zip(case.op.outs, wanted, strict=False)}
     return Case(case.op, {**case.arguments, **outs})
 
 
@@ -82,7 +84,7 @@ def _wanted_outs(case: Case, dtype: torch.dtype, reference: Call) -> list[Tensor
     functional = functional_of(case.op)
     if functional and reference is case.op.call:
         results = run(Case(functional, case.arguments), "cpu", functional.call).results
-        if len(results) == len(case.op.outs):
+        if len(results) == len(case.op.outs) or any(argument.kind.many for argument in case.op.outs):
             return results
     for candidate in dict.fromkeys((dtype, torch.float32, torch.int64, torch.bool)):
         outs = {argument.name: TensorSpec.of(torch.empty(0, dtype=candidate)) for argument in case.op.outs}
@@ -108,4 +110,4 @@ def _make_out(source: Source, wanted: Tensor, plan: str) -> TensorSpec:
         shape = (*shape, 2)
     # the old content differs from any result, so an element that the kernel forgets shows
     content = torch.full(shape, 113, dtype=torch.float64).to(dtype)
-    return lay_out(source, content, expand=False) if plan == "laid out" else TensorSpec.of(content)
+    return lay_out(source, content, expand=False, dense=False) if plan == "laid out" else TensorSpec.of(content)

@@ -31,11 +31,16 @@ class Subject:
     watch: Callable[[], AbstractContextManager[Any]] = nullcontext
 
     @property
+    def same_operator(self) -> bool:
+        """True where the reference is the operator itself: then warnings and version counters compare, too."""
+        return self.reference is load_overload(self.op.name).call
+
+    @property
     def compared_with(self) -> str:
         """ "cpu", "law" for random operators, or the name of the function that takes the operator's place."""
         if self.domain.law:
             return "law"
-        if self.reference is self.op.call:
+        if self.same_operator:
             return "cpu"
         return str(getattr(self.reference, "__name__", self.reference))
 

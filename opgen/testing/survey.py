@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +13,8 @@ import torch
 from opgen.testing.build import Rule
 from opgen.testing.case import Case
 from opgen.testing.check import for_every
-from opgen.testing.examine import Ending, examine
+from opgen.testing.examine import Ending, Examined, examine
+from opgen.testing.gradients import Compared, differentiable_dtypes, examine_gradients, gradient_subject
 from opgen.testing.problem import Category, Problem
 from opgen.testing.repro import script
 from opgen.testing.strategies import cases
@@ -72,40 +73,89 @@ def survey(
     subject = load_subject(
         name, reference=reference, device=device, arguments=arguments, fallback=fallback, watch=watch
     )
-    found = Survey(subject.op.name, str(dtype).removeprefix("torch."), seed, subject.compared_with)
 
-    def look(case: Case) -> None:
+    def look(case: Case) -> Examined:
         if before:
             before(case)
-        examined = examine(case, subject)
+        return examine(case, subject)
+
+    return _survey(subject, dtype, count, seed, shrink, look)
+
+
+def survey_gradients(
+    name: str,
+    dtype: torch.dtype,
+    *,
+    count: int = 5,
+    seed: int = 0,
+    device: str = "musa",
+    fallback: bool = False,
+    before: Callable[[Case], None] | None = None,
+    shrink: bool = False,
+) -> Survey:
+    """The same for gradients, by `opgen.testing.gradients`; an empty survey where a dtype has none.
+
+    Cases without a gradient are DISCARDED.
+    """
+    subject = gradient_subject(name, device, fallback)
+    tried = differentiable_dtypes(subject, (dtype,))
+
+    def look(case: Case) -> Examined:
+        if before:
+            before(case)
+        compared = Compared()
+        problems = examine_gradients(case, subject, compared)
+        if problems:
+            return Examined(Ending.FAILED, problems)
+        return Examined(Ending.AGREED if compared.cases else Ending.DISCARDED)
+
+    return _survey(subject, dtype, count if tried else 0, seed, shrink, look, backward=True)
+
+
+def _survey(
+    subject: Subject,
+    dtype: torch.dtype,
+    count: int,
+    seed: int,
+    shrink: bool,
+    look: Callable[[Case], Examined],
+    backward: bool = False,
+) -> Survey:
+    found = Survey(subject.op.name, str(dtype).removeprefix("torch."), seed, subject.compared_with)
+    if not count:
+        return found
+    strategy = cases(subject.op, subject.domain, subject.reference, (dtype,))
+
+    def finding(problem: Problem, case: Case) -> Finding:
+        return Finding(
+            problem, repr(case), script(case, subject.device, subject.reference, backward, {problem.category})
+        )
+
+    def record(case: Case) -> None:
+        examined = look(case)
         found.endings[examined.ending] += 1
         for problem in {problem.category: problem for problem in reversed(examined.problems)}.values():
             found.categories[problem.category] += 1
-            found.findings.setdefault(problem.category, Finding(problem, repr(case), script(case, device)))
+            found.findings.setdefault(problem.category, finding(problem, case))
 
-    strategy = cases(subject.op, subject.domain, subject.reference, (dtype,))
-    for_every(strategy, look, count, shrink=False, seed=seed)
+    def shortest(category: Category) -> Finding:
+        """Of the cases that fail in this way; the one that was found first where the fault does not come back."""
+        smallest = found.findings[category]
+
+        def stop(case: Case) -> None:
+            nonlocal smallest
+            for problem in look(case).problems:
+                if problem.category is category:
+                    # the last case that fails is the one that shrinking ends with
+                    smallest = finding(problem, case)
+                    raise AssertionError
+
+        with suppress(Exception):  # hypothesis wraps what is flaky in errors of its own
+            for_every(strategy, stop, count, shrink=True, seed=seed)
+        return smallest
+
+    for_every(strategy, record, count, shrink=False, seed=seed)
     if shrink:
-        for category in found.findings:
-            found.findings[category] = _shrunk(subject, dtype, category, count, seed) or found.findings[category]
+        for category in list(found.findings):
+            found.findings[category] = shortest(category)
     return found
-
-
-def _shrunk(subject: Subject, dtype: torch.dtype, category: Category, count: int, seed: int) -> Finding | None:
-    """The shortest case that hypothesis finds for a category; None where the fault does not come back."""
-    smallest: list[Finding] = []
-
-    def stop_at(case: Case) -> None:
-        for problem in examine(case, subject).problems:
-            if problem.category is category:
-                # the last case that fails is the one that shrinking ends with
-                smallest[:] = [Finding(problem, repr(case), script(case, subject.device))]
-                raise AssertionError
-
-    try:
-        for_every(
-            cases(subject.op, subject.domain, subject.reference, (dtype,)), stop_at, count, shrink=True, seed=seed
-        )
-    except Exception:  # hypothesis wraps what is flaky in errors of its own
-        return smallest[0] if smallest else None
-    return None

@@ -109,10 +109,11 @@ def broadcastable(source: Source, shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(1 if one_in(source, 3) else size for size in kept)
 
 
-def lay_out(source: Source, tensor: Tensor, expand: bool = True) -> TensorSpec:
+def lay_out(source: Source, tensor: Tensor, expand: bool = True, dense: bool = True) -> TensorSpec:
     """Puts a CPU tensor into memory in one of the ways that views come about.
 
-    With ``expand`` a dim may become a stride-0 dim, which repeats the values of its first index.
+    With ``expand`` a dim may become a stride-0 dim, which repeats the values of its first index. Without ``dense`` the
+    layout is one that is not contiguous, where rank and sizes allow it.
     """
     shape = tuple(tensor.shape)
     rank = len(shape)
@@ -127,6 +128,8 @@ def lay_out(source: Source, tensor: Tensor, expand: bool = True) -> TensorSpec:
         kinds.append("channels_last")
     if 1 in shape:
         kinds.append("odd_ones")
+    if not dense and rank:
+        kinds = [kind for kind in kinds if kind not in {"contiguous", "offset", "odd_ones"}]
     kind = choose(source, kinds)
     if kind == "contiguous":
         return TensorSpec.of(tensor)
@@ -137,6 +140,7 @@ def lay_out(source: Source, tensor: Tensor, expand: bool = True) -> TensorSpec:
     expanded: set[int] = set()
     if kind == "permuted":
         order = permutation(source, rank)
+        order = order[::-1] if order == list(range(rank)) and not dense else order
     elif kind == "channels_last":
         order = [0, *range(2, rank), 1]
     elif kind == "sliced":
@@ -165,4 +169,14 @@ def lay_out(source: Source, tensor: Tensor, expand: bool = True) -> TensorSpec:
         for dim in expanded:
             writable, tensor = writable.narrow(dim, 0, 1), tensor.narrow(dim, 0, 1)
         writable.copy_(tensor)
+    return spec
+
+
+def flip(source: Source, spec: TensorSpec) -> TensorSpec:
+    """Now and then the same values as a lazily conjugated or negated view, as ``x.conj()`` and its ``.imag`` are."""
+    if spec.dtype.is_complex and one_in(source, 8):
+        return replace(spec, base=spec.base.conj().resolve_conj(), conjugated=True)
+    # an unsigned number has no negative to store
+    if (spec.dtype.is_floating_point or spec.dtype.is_complex) and one_in(source, 24):
+        return replace(spec, base=-spec.base, negated=True)
     return spec

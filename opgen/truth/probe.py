@@ -162,7 +162,7 @@ def _gradients(task: Task) -> tuple[int, str | None, str | None]:
     try:
         compared = check_gradients(task.op, task.device, min(task.cases, _GRADIENT_CASES), task.fallback)
     except AssertionError as error:
-        report, _, program = str(error).partition("The forward call:\n\n")
+        report, _, program = str(error).partition("To reproduce:\n\n")
         return 1, report.partition("\n\nin the case")[0].partition("\n")[2] or report, program or None
     except Exception as error:  # what backward raises on the device alone
         return 1, f"raises {type(error).__name__}: {error}", None

@@ -214,11 +214,21 @@ def test_cases_are_varied() -> None:
         "broadcast": any(a.shape != b.shape for a, b in pairs),
         "mixed dtypes": any(a.dtype != b.dtype for a, b in pairs),
         "CPU scalar": any(spec.on_cpu for spec in tensors),
+        "CPU scalar on the left": any(a.on_cpu for a, _ in pairs),
+        "negated": any(spec.negated for spec in tensors),
         "the same tensor twice": any(a is b for a, b in pairs),
         "nan": any(bool(spec.value.isnan().any()) for spec in tensors),
         "infinity": any(bool(spec.value.isinf().any()) for spec in tensors),
     }
     assert all(seen.values()), [name for name, was in seen.items() if not was]
+
+
+def test_complex_cases_have_conjugated_views_and_rank_5_has_channels_last() -> None:
+    op = load_overload("mul.Tensor")
+    cases = [make_case(op, domain_of(op), op.call, SeededSource(seed), (torch.complex64,)) for seed in range(200)]
+    assert any(spec.conjugated for case in cases for _, spec in case.tensors())
+    specs = [lay_out(SeededSource(seed), torch.rand(2, 3, 2, 2, 2)) for seed in range(100)]
+    assert any(not _ordered(spec) and spec.value.is_contiguous(memory_format=torch.channels_last_3d) for spec in specs)
 
 
 def _ordered(spec: TensorSpec) -> bool:
@@ -252,7 +262,7 @@ def test_report_holds_a_script_that_runs() -> None:
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(compile(text, "repro", "exec"), {})
-    assert printed.getvalue().splitlines()[-1] == "        [0., nan]])"
+    assert "result 0: torch.float32[2, 2] strides (2, 1)\nresult 0: tensor([[0., nan],\n" in printed.getvalue()
 
 
 def test_script_keeps_the_geometry() -> None:

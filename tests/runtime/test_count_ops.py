@@ -129,3 +129,17 @@ def test_times_of_threads_are_added_up_and_exceptions_leave_nothing_behind():
     with torch.musa.count_ops() as again:
         x + 1
     assert dict(again)["add.Tensor"] == 1 and 0 < again.seconds("add.Tensor") < counts.seconds("add.Tensor")
+
+
+def test_work_that_an_operator_takes_to_the_cpu_is_seen():
+    library = torch.library.Library("counted_trip", "FRAGMENT")
+    library.define("exp(Tensor x) -> Tensor")
+    library.impl("exp", lambda x: x.cpu().exp().to(x.device), "PrivateUse1")
+    with torch.musa.count_ops() as counts:
+        torch.ops.counted_trip.exp(torch.ones(3, device="musa"))
+    assert counts.on_host["exp"] == 1
+    with torch.musa.count_ops() as counts:
+        torch.ones(3, device="musa") + 1
+        torch.ones(3) + torch.ones(3)
+        torch.ones(3, device="musa").cpu().exp()
+    assert counts.on_host == {}

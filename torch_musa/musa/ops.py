@@ -54,6 +54,7 @@ class OpCounts(Mapping[str, int]):
         self._nanoseconds: Counter[str] = Counter()
         self._dtypes: dict[str, Counter[torch.dtype]] = {}
         self._on_cpu: Counter[str] = Counter()
+        self._on_host: Counter[str] = Counter()
 
     def __getitem__(self, op: str) -> int:
         return self._calls[op]
@@ -91,6 +92,15 @@ class OpCounts(Mapping[str, int]):
             return op_table()[op]["family"]
         return CPU_FALLBACK if op in self._on_cpu else COMPOSITE
 
+    @property
+    def on_host(self) -> dict[str, int]:
+        """Calls that operators made on tensors of the CPU which nobody had given them: work taken off the device.
+
+        What the CPU fallback runs is in `fallback_counts`; here is what kernels take to the CPU by themselves. Tensors
+        of one element are numbers and do not count.
+        """
+        return dict(self._on_host)
+
     def by_family(self) -> dict[str, int]:
         """Calls by kernel family, the busiest first."""
         totals: Counter[str] = Counter()
@@ -126,6 +136,7 @@ def count_ops() -> Iterator[OpCounts]:
     """
     counts = OpCounts()
     calls_before: Mapping[str, _Calls] = _C._op_counter_calls()
+    host_before = Counter(_C._op_counter_host_calls())
     fallback_before = Counter(_C._fallback_counts())
     _C._op_counter_start()
     try:
@@ -133,4 +144,5 @@ def count_ops() -> Iterator[OpCounts]:
     finally:
         _C._op_counter_stop()
         counts._fill(calls_before, _C._op_counter_calls())
+        counts._on_host.update(Counter(_C._op_counter_host_calls()) - host_before)
         counts._on_cpu.update(Counter(_C._fallback_counts()) - fallback_before)

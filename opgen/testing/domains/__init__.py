@@ -15,6 +15,7 @@ from opgen.testing.domains import (
     factories,
     indexing,
     linear,
+    lists,
     networks,
     own,
     pointwise,
@@ -37,6 +38,7 @@ _SECTIONS = (
     resampling,
     randomness,
     recurrent,
+    lists,
     own,
 )
 _DEFAULT = Domain()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from opgen.testing.build import Build, Domain
-from opgen.testing.case import StorageOf, TensorSpec
+from opgen.testing.case import Case, StorageOf, TensorSpec
 from opgen.testing.overload import Argument
 from opgen.testing.source import subset
 from opgen.testing.tensors import DTYPES, Numbers, broadcastable
@@ -29,7 +30,8 @@ def _prepare_copy(build: Build) -> dict[str, Any]:
     names = [a.name for a in build.op.inputs if a.tensor]
     first = build.tensor(build.shape, of=_SMALL, expand=False)
     second = build.tensor(broadcastable(build.source, build.shape), dtype, _SMALL)
-    return {names[0]: first, names[1]: second}
+    # a copy may come from the CPU: a cast, a broadcast, a change of layout on the way
+    return {names[0]: first, names[1]: replace(second, on_cpu=build.op.inplace and build.maybe(4))}
 
 
 def copy_from(self: Tensor, dst: Tensor, non_blocking: bool = False) -> Tensor:
@@ -44,11 +46,13 @@ def copy_from_and_resize(self: Tensor, dst: Tensor) -> Tensor:
 
 def _prepare_copy_from(build: Build) -> dict[str, Any]:
     dtype = build.pick(build.dtype, build.dtype, *DTYPES)
-    return {
+    made = {
         "self": build.tensor(build.shape, of=_SMALL),
         "dst": build.tensor(build.shape, dtype, _SMALL, expand=False),
-        "non_blocking": False,
     }
+    one = build.pick("", "", "self", "dst")
+    on_cpu = {name: replace(spec, on_cpu=name == one) for name, spec in made.items()}
+    return {**on_cpu, "non_blocking": build.flag()}
 
 
 def _prepare_copy_from_and_resize(build: Build) -> dict[str, Any]:
@@ -203,11 +207,22 @@ def _prepare_select(build: Build) -> dict[str, Any]:
 
 
 def _prepare_resize(build: Build) -> dict[str, Any]:
-    spec = TensorSpec.of(build.tensor(build.shape).value)
-    shape = list(build.shape)
+    # rank 4 has a memory format to choose
+    shape = [build.size(2, 4) for _ in range(4)] if build.maybe(3) else list(build.shape)
+    spec = TensorSpec.of(build.tensor(tuple(shape)).value)
     if shape and build.flag():
-        shape[0] = build.size(0, shape[0])
-    return {"self": spec, "size": shape, "the_template": build.tensor(shape), "memory_format": None}
+        shape[0] = build.size(0, shape[0] + 2)
+    layout = build.pick(None, torch.contiguous_format, *([torch.channels_last] * 2 if len(shape) == 4 else []))
+    return {"self": spec, "size": shape, "the_template": build.tensor(shape), "memory_format": layout}
+
+
+def _old_elements(case: Case, results: list[Any]) -> list[Any]:
+    """Of a tensor that has grown, what lies where its old elements were: the rest holds whatever the memory held."""
+    count = case.arguments["self"].base.numel()
+    return [
+        result.as_strided((min(count, result.numel()),), (1,)) if isinstance(result, Tensor) else result
+        for result in results
+    ]
 
 
 def _prepare_source(build: Build) -> dict[str, Any]:
@@ -231,6 +246,17 @@ def _prepare_pair(build: Build) -> dict[str, Any]:
 
 def _prepare_triangle(build: Build) -> dict[str, Any]:
     return {"row": build.size(0, 5), "col": build.size(0, 5), "offset": build.size(-3, 3)}
+
+
+def _prepare_chunk_cat(build: Build) -> dict[str, Any]:
+    """Tensors that agree from ``dim`` on outwards, cut into chunks along it. Other arguments crash the CPU's kernel."""
+    dim = build.size(0, 1)
+    lead = [build.size(1, 3) for _ in range(dim)]
+    tensors = [
+        build.tensor((*lead, build.size(1, 5), *(build.size(1, 3) for _ in range(build.size(0, 2)))))
+        for _ in range(build.size(1, 3))
+    ]
+    return {"tensors": tensors, "dim": dim, "num_chunks": build.size(1, 3)}
 
 
 _CAST = Domain(numbers=_SMALL, arguments={"dtype": _cast_target}, strides=True)
@@ -259,11 +285,12 @@ TABLE = {
     "expand expand_copy": Domain(prepare=_prepare_expand),
     "split split_with_sizes split_copy split_with_sizes_copy": Domain(prepare=_prepare_split, ranks=(1, 3)),
     "select slice select_copy slice_copy": Domain(prepare=_prepare_select, ranks=(1, 4)),
-    "resize resize_as": Domain(prepare=_prepare_resize),
+    "resize resize_as": Domain(prepare=_prepare_resize, normalize=_old_elements, grows=True),
     "set": Domain(prepare=_prepare_source),
     "is_set_to": Domain(prepare=_prepare_pair),
     # with an out= whose batch dims are laid out otherwise the CPU writes past its end
     "tril triu": Domain(ranks=(2, 4), dense_out=True),
+    "_chunk_cat": Domain(prepare=_prepare_chunk_cat),
     "tril_indices triu_indices": Domain(
         prepare=_prepare_triangle, arguments={"dtype": lambda b, a: b.pick(torch.int64, torch.int32)}
     ),

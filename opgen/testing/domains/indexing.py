@@ -43,18 +43,19 @@ def _prepare_along(build: Build) -> dict[str, Any]:
         spots = torch.rand([size if at == spot else n for at, n in enumerate(index_shape)], generator=generator)
         index = build.lay_out(spots.argsort(dim).narrow(dim, 0, length) if size else spots.long())
     src_shape = [extent + build.pick(0, 0, 1) for extent in index_shape]
-    made: dict[str, Any] = {
+    reduce = None
+    if build.op.find("reduce"):
+        names = ("sum", "prod", "amax", "amin", "mean") if build.op.root == "scatter_reduce" else ("add", "multiply")
+        reduce = build.pick(*names)
+    return {
         "self": build.tensor(shape, of=Numbers(-3, 3), expand=not build.op.inplace),
         "dim": dim,
         "index": index,
-        "src": build.tensor(src_shape, of=Numbers(-3, 3)),
+        # of the reductions the extremes have something to say about nan and infinity
+        "src": build.tensor(src_shape, of=Numbers(-3, 3, special=reduce in {"amax", "amin"})),
         "sparse_grad": False,
+        **({"reduce": reduce} if reduce else {}),
     }
-    reduce = build.op.find("reduce")
-    if reduce:
-        names = ("sum", "prod", "amax", "amin", "mean") if build.op.root == "scatter_reduce" else ("add", "multiply")
-        made["reduce"] = build.pick(*names)
-    return made
 
 
 def _prepare_rows(build: Build) -> dict[str, Any]:
@@ -68,7 +69,8 @@ def _prepare_rows(build: Build) -> dict[str, Any]:
         length = 1
     if distinct:
         generator = torch.Generator().manual_seed(build.size(0, 1000))
-        index = build.lay_out(torch.randperm(max(size, 1), generator=generator)[:length])
+        places = torch.randperm(max(size, 1), generator=generator)[:length]
+        index = build.lay_out(places - size if build.op.root == "index_fill" and size and build.flag() else places)
     else:
         index = index_tensor(build, (length,), size)
         if build.op.root in {"index_select", "index_add"} and build.maybe(3):

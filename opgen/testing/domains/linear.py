@@ -8,8 +8,9 @@ from typing import Any
 import torch
 
 from opgen.testing.build import Build, Domain
+from opgen.testing.case import TensorSpec
 from opgen.testing.rules import one_of
-from opgen.testing.tensors import FLOATING, Numbers, broadcastable
+from opgen.testing.tensors import FLOATING, INTEGRAL, Numbers, broadcastable
 
 _SMALL = Numbers(-2, 2)
 
@@ -111,12 +112,32 @@ def _prepare_cross(build: Build) -> dict[str, Any]:
     return {"self": build.tensor(left), "other": build.tensor(right), "dim": dim - build.pick(0, len(batch) + 1)}
 
 
+def _prepare_grouped(build: Build) -> dict[str, Any]:
+    """A batch of products; rows and columns are multiples of 16 bytes, as the operator demands."""
+    groups, m, k, n = build.size(1, 3), 8 * build.size(1, 2), 8 * build.size(1, 2), 8 * build.size(1, 2)
+    right = TensorSpec.of(build.tensor((groups, n, k)).value)
+    return {
+        "self": TensorSpec.of(build.tensor((groups, m, k)).value),
+        "mat2": replace(right, shape=(groups, k, n), strides=(n * k, 1, k)),
+        "offs": None,
+        "bias": None,
+        "out_dtype": None,
+    }
+
+
 _PRODUCT = Domain(prepare=_prepare_product, numbers=_SMALL, accumulates=True)
 _DECOMPOSED = (torch.float32, torch.float64, torch.complex64, torch.complex128)
 
 TABLE = {
-    "mm bmm mv dot vdot ger outer addmm addmv addr baddbmm addbmm": _PRODUCT,
+    "mm bmm mv dot vdot ger outer addmm addmv baddbmm addbmm": _PRODUCT,
+    # the CPU has rules of its own for bools, which PyTorch's composition for all other devices lacks
+    "addr": replace(
+        _PRODUCT,
+        dtypes=(*FLOATING, *INTEGRAL, torch.complex64, torch.complex128),
+        arguments={"beta": one_of(1, 2, 0), "alpha": one_of(1, 2, -1)},
+    ),
     "_addmm_activation": replace(_PRODUCT, dtypes=FLOATING),
+    "_grouped_mm": Domain(prepare=_prepare_grouped, numbers=_SMALL, accumulates=True, dtypes=(torch.bfloat16,)),
     "matmul": Domain(prepare=_prepare_matmul, numbers=_SMALL, accumulates=True),
     "linear": Domain(prepare=_prepare_linear, numbers=_SMALL, accumulates=True),
     "linear_backward": Domain(prepare=_prepare_linear_backward, numbers=_SMALL, accumulates=True),

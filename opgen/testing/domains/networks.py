@@ -85,6 +85,14 @@ def convolution_backward(
     return tuple(gradient if wanted else None for gradient, wanted in zip(gradients, output_mask, strict=True))
 
 
+def convolution_backward_asked(*arguments: Any, output_mask: Any = None) -> Any:
+    """aten::convolution_backward, less the gradients that nobody asked for."""
+    if output_mask is None:
+        *arguments, output_mask = arguments  # type: ignore[assignment]
+    gradients = aten.convolution_backward(*arguments, output_mask)
+    return tuple(gradient if wanted else None for gradient, wanted in zip(gradients, output_mask, strict=True))
+
+
 # normalisation
 
 
@@ -159,6 +167,11 @@ def _prepare_layer_norm(build: Build) -> Arguments:
         "bias": build.tensor(normalized) if affine else None,
         "eps": 1e-3,
     }
+
+
+def _prepare_rms_norm(build: Build) -> Arguments:
+    made = _prepare_layer_norm(build)
+    return {**made, "eps": build.pick(1e-3, None)}
 
 
 def _prepare_layer_norm_backward(build: Build) -> Arguments:
@@ -299,12 +312,9 @@ TABLE = {
         dtypes=FLOATING,
         reference=aten.convolution.default,
     ),
-    "convolution _convolution convolution_backward": Domain(
-        prepare=lambda b: _prepare_convolution_backward(b) if b.op.find("grad_output") else _prepare_convolution(b),
-        numbers=SMALL,
-        accumulates=True,
-        dtypes=FLOATING,
-    ),
+    "convolution _convolution": layer(_prepare_convolution),
+    "convolution_backward": layer(_prepare_convolution_backward, reference=convolution_backward_asked),
+    "convolution_backward.out": layer(_prepare_convolution_backward),
     "convolution_backward_overrideable": layer(_prepare_convolution_backward, reference=convolution_backward),
     "native_batch_norm _native_batch_norm_legit batch_norm": layer(_prepare_batch_norm, mutates=_RUNNING),
     "_batch_norm_with_update _batch_norm_with_update_functional": layer(_prepare_batch_norm_update, mutates=_RUNNING),
@@ -320,6 +330,7 @@ TABLE = {
     ),
     "native_batch_norm_backward": layer(_prepare_batch_norm_backward),
     "batch_norm_backward": layer(_prepare_updated_backward),
+    "_fused_rms_norm": layer(_prepare_rms_norm, ranks=(1, 4), least_size=1),
     "native_layer_norm": layer(_prepare_layer_norm, ranks=(1, 4), least_size=1),
     "native_layer_norm_backward": layer(_prepare_layer_norm_backward, ranks=(1, 4), least_size=1),
     "native_group_norm": layer(_prepare_group_norm),

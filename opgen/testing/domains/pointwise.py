@@ -40,11 +40,23 @@ def _exponent(build: Build, argument: Argument) -> Any:
     )
 
 
+def _bound(build: Build, argument: Argument) -> Any:
+    """A bound of clamp: a number that is nan makes everything nan."""
+    if argument.kind.base != "Tensor" and build.dtype.is_floating_point and build.maybe(12):
+        return float("nan")
+    return make_argument(build, argument)
+
+
+def _condition(build: Build, argument: Argument) -> Any:
+    """A bool tensor; bytes, of which upstream warns, in a few cases."""
+    return make_argument(replace(build, dtype=torch.uint8 if build.maybe(12) else torch.bool), argument)
+
+
 def _upper(build: Build, argument: Argument) -> Any:
     """clamp wants one bound at least; both absent is an error to try now and then."""
     if build.made.get("min") is None and not build.maybe(6):
         argument = replace(argument, kind=replace(argument.kind, optional=False))
-    return make_argument(build, argument)
+    return _bound(build, argument)
 
 
 def _unary_backward(output: Numbers) -> Domain:
@@ -128,8 +140,8 @@ TABLE = {
     ),
     "pow float_power": Domain(numbers=_PLAIN, arguments={"exponent": _exponent, "self": _exponent}),
     "lerp": Domain(numbers=_PLAIN, arguments={"weight": _weight}, promotes=False),
-    "clamp clip": Domain(numbers=_SPECIAL, arguments={"max": _upper}),
-    "where": Domain(numbers=_SPECIAL, arguments={"condition": boolean_tensor}, pointwise=True),
+    "clamp clip": Domain(numbers=_SPECIAL, arguments={"min": _bound, "max": _upper}),
+    "where": Domain(numbers=_SPECIAL, arguments={"condition": _condition}, pointwise=True),
     "hardtanh": Domain(numbers=_SPECIAL, arguments=_pair_of_bounds(-2.0, 2.0)),
     "hardtanh_backward": Domain(pointwise=True, arguments=_pair_of_bounds(-2.0, 2.0)),
     "masked_fill": Domain(
@@ -168,7 +180,8 @@ TABLE = {
     "softplus": Domain(arguments={"beta": one_of(1.0, 2.0), "threshold": one_of(20.0, 1.0)}),
     "leaky_relu": Domain(arguments={"negative_slope": one_of(0.125, 0.5)}),
     "softshrink hardshrink": Domain(arguments={"lambd": one_of(0.5, 1.0)}),
-    "gelu silu mish hardswish hardsigmoid log_sigmoid selu relu6": Domain(),
+    "gelu silu mish hardswish log_sigmoid selu relu6": Domain(),
+    "hardsigmoid": Domain(gradient_dtype=torch.float32),
     "log_sigmoid_forward": Domain(private=frozenset({1})),
     "log_sigmoid_backward": Domain(
         prepare=lambda b: {
@@ -179,7 +192,7 @@ TABLE = {
         }
     ),
     "_prelu_kernel": Domain(pointwise=True),
-    "_prelu_kernel_backward": Domain(pointwise=True),
+    "_prelu_kernel_backward": Domain(pointwise=True, promotes=False),
     # on integers the CPU's smooth_l1_loss divides by beta rounded to zero
     "mse_loss mse_loss_backward smooth_l1_loss smooth_l1_loss_backward huber_loss huber_loss_backward": Domain(
         prepare=_prepare_loss,

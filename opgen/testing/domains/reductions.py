@@ -74,7 +74,15 @@ def _correction(build: Build, argument: Argument) -> Any:
 def _sum_dtype(build: Build, argument: Argument) -> Any:
     if build.op.inplace and not build.maybe(6):
         return None if build.dtype.is_floating_point or build.dtype.is_complex else build.dtype
-    options = [None, torch.float64, torch.float32]
+    # integers are not for the out= and in-place forms, which would have to hold them
+    options = [
+        None,
+        None,
+        None,
+        torch.float64,
+        torch.float32,
+        *([] if build.op.outs or build.op.inplace else [torch.int64]),
+    ]
     if build.dtype.is_complex:
         options = [None, build.dtype]
     elif not build.dtype.is_floating_point:
@@ -135,7 +143,8 @@ _EXTREME = Domain(numbers=_TIES)
 _EXTREME_AT = Domain(numbers=_TIES, normalize=by_value(0, 1))
 
 TABLE = {
-    "sum nansum cumsum prod cumprod": _SUM,
+    "sum cumsum prod cumprod": _SUM,
+    "nansum": replace(_SUM, numbers=replace(_SMALL, special=True)),
     # bools only where there is nothing to add up
     "cumsum_ cumprod_": replace(_SUM, dtypes=(*FLOATING, *INTEGRAL, torch.complex64, torch.complex128)),
     "mean nanmean": Domain(numbers=_SMALL, accumulates=True, arguments={"dtype": _mean_dtype}),

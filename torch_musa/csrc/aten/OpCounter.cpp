@@ -20,6 +20,7 @@ using Clock = std::chrono::steady_clock;
 struct State {
   std::mutex mutex;
   std::map<std::string, OpCalls> calls;
+  std::map<std::string, int64_t> host_calls;
   int running = 0;
   std::optional<CallbackHandle> callback;
 };
@@ -53,12 +54,54 @@ std::optional<ScalarType> first_musa_dtype(const Values& values) {
   return std::nullopt;
 }
 
+/// Whether a value holds data on the CPU. One element is a number, which kernels do read there.
+bool holds_host_data(const c10::IValue& value) {
+  if (value.isTensor()) {
+    const auto& tensor = value.toTensor();
+    return tensor.defined() && tensor.device().is_cpu() && tensor.layout() == kStrided &&
+           tensor.numel() > 1;
+  }
+  if (value.isList()) {
+    for (const c10::IValue& item : value.toListRef()) {
+      if (!item.isTensor() && !item.isNone()) break;  // of numbers
+      if (holds_host_data(item)) return true;
+    }
+  }
+  return false;
+}
+
+template <typename Values>
+bool any_holds_host_data(const Values& values) {
+  for (const c10::IValue& value : values) {
+    if (holds_host_data(value)) return true;
+  }
+  return false;
+}
+
 // The calls in progress on a thread, outermost first.
 struct Frame {
   const void* call;
   Clock::duration counted_inside{};
+  bool on_musa = false;
+  bool given_host_data = false;
 };
 thread_local std::vector<Frame> frames;
+
+const Frame* outermost_on_musa() {
+  for (const Frame& frame : frames) {
+    if (frame.on_musa) return &frame;
+  }
+  return nullptr;
+}
+
+// Work on the CPU inside an operator on musa that had none of its data.
+void count_on_host(const RecordFunction& function) {
+  const auto name = function.operator_name();
+  if (!name.has_value()) return;
+  State& s = state();
+  const std::lock_guard<std::mutex> lock(s.mutex);
+  ++s.host_calls[op_list_name(*name)];
+}
 
 // Operands are alive only when the call begins, results only when it ends.
 struct Call : public ObserverContext {
@@ -71,7 +114,13 @@ std::unique_ptr<ObserverContext> on_begin(const RecordFunction& function) {
   const auto entered = Clock::now();
   auto call = std::make_unique<Call>();
   call->dtype = first_musa_dtype(function.inputs());
-  frames.push_back({call.get(), {}});
+  const Frame* outermost = outermost_on_musa();
+  const bool on_musa = call->dtype.has_value();
+  const bool host_data =
+      (on_musa ? outermost == nullptr : outermost != nullptr && !outermost->given_host_data) &&
+      any_holds_host_data(function.inputs());
+  if (host_data && !on_musa) count_on_host(function);
+  frames.push_back({call.get(), {}, on_musa, host_data});
   call->entered = entered;
   call->began = Clock::now();
   return call;
@@ -134,6 +183,12 @@ void OpCounter::stop() {
     removeCallback(*s.callback);
     s.callback.reset();
   }
+}
+
+std::map<std::string, int64_t> OpCounter::host_calls() {
+  State& s = state();
+  const std::lock_guard<std::mutex> lock(s.mutex);
+  return s.host_calls;
 }
 
 std::map<std::string, OpCalls> OpCounter::calls() {

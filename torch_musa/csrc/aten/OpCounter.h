@@ -31,6 +31,9 @@ class OpCounter {
   static void stop();
   /// Calls since the process began, over the times in which a counter was running.
   static std::map<std::string, OpCalls> calls();
+  /// The same for calls on tensors of the CPU, of more than one element, that an operator on musa
+  /// tensors made on its way though nobody had given it one: work that was carried off the device.
+  static std::map<std::string, int64_t> host_calls();
 };
 
 }  // namespace at::musa

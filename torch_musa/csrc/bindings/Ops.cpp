@@ -29,6 +29,7 @@ void bind_ops(py::module_& m) {
   m.def("_op_counter_start", &at::musa::OpCounter::start);
   m.def("_op_counter_stop", &at::musa::OpCounter::stop);
   m.def("_op_counter_calls", &op_counter_calls);
+  m.def("_op_counter_host_calls", &at::musa::OpCounter::host_calls);
   m.def("_get_allow_tf32", &at::musa::allow_tf32);
   m.def("_set_allow_tf32", &at::musa::set_allow_tf32);
   m.def("_mudnn_version", &::musa::dnn::GetVersion);
