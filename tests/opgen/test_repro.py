@@ -22,7 +22,9 @@ HERE = Path(__file__).resolve().parent
 
 def sections(text: str) -> list[str]:
     """What the script prints for the CPU and for the device, which is the CPU here as well."""
-    environment = {**os.environ, "PYTHONPATH": f"{HERE}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
+    # the CPU is the device here
+    environment = {**os.environ, "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
+    environment["PYTHONPATH"] = f"{HERE}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
     done = subprocess.run(
         [sys.executable, "-c", text], env=environment, capture_output=True, text=True, check=False, timeout=120
     )
