@@ -23,6 +23,7 @@ from judge.verdict import (
     is_as_near,
     is_random,
     lacks,
+    limit_of_cpu,
     tolerance_of,
 )
 
@@ -158,6 +159,9 @@ def compare_call(
     if on_cpu.error and lacks(on_cpu.error):
         case.note(f"the CPU lacks the dtype: {describe(on_cpu.error)}")
         return
+    if on_cpu.error and limit_of_cpu(on_cpu.error):
+        case.note(f"the CPU cannot: {describe(on_cpu.error)}")
+        return
     on_device = answer(lambda: make(case.device), case.device, case.ran)
     if on_device.error and not on_cpu.error and lacks(on_device.error, is_required(op, dtype)):
         case.unsupported(on_device.error)
@@ -187,8 +191,9 @@ def compare_call(
         ):
             found = []
             case.details["rounding"] = case.details.get("rounding", 0) + 1
-    if on_cpu.warned != on_device.warned:
-        found.append(f"{'warns' if on_device.warned else 'does not warn'} about the resized out= tensor")
+    # several of the CPU's kernels resize an out= tensor without the warning that PyTorch promises
+    if on_cpu.warned and not on_device.warned:
+        found.append("does not warn about the resized out= tensor")
     case.add(found, about)
 
 

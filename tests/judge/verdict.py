@@ -25,6 +25,8 @@ _LACKS = (
     "not support",
     "no tensors of dtype",
 )
+# Group norm of what is dense in no memory format; the statistics of a batch norm in out= tensors of a wrong shape.
+_CPU_LIMITS = ("Expected X.is_contiguous(memory_format) to be true", "TensorAccessor expected")
 _RESIZED = "resized since it had shape"
 
 
@@ -85,6 +87,11 @@ def lacks(error: Exception | None, required: bool = False) -> bool:
     if required or not isinstance(error, (RuntimeError, NotImplementedError, TypeError)):
         return False
     return any(text in str(error).lower() for text in _LACKS)
+
+
+def limit_of_cpu(error: Exception | None) -> bool:
+    """True when the CPU's kernel, and not the operator, is the reason for its refusal."""
+    return any(text in str(error) for text in _CPU_LIMITS)
 
 
 def describe(error: Exception | None) -> str:
