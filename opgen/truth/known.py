@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from opgen.diagnostics import OpgenError
 from opgen.truth.digest import chosen_target
 from opgen.truth.store import COMMITTED, Store, committed_records
 
@@ -23,6 +24,12 @@ def known_records(root: Path, sources: Sources, analysis: Analysis) -> dict[str,
     if not own and not committed:
         return {}  # digests take half a second
     from opgen.truth.digest import load_digests
+    from opgen.truth.judged import with_databases
+    from opgen.truth.judges import read
     from opgen.truth.store import valid_records
 
-    return valid_records(own, committed, load_digests(sources, analysis, target))
+    records = valid_records(own, committed, load_digests(sources, analysis, target))
+    try:
+        return with_databases(records, read(store.folder))
+    except (OSError, ValueError) as error:
+        raise OpgenError(f"cannot read what tests/judge has found: {error}") from None

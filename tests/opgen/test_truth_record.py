@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from opgen.truth.judged import with_databases
 from opgen.truth.record import DtypeResult, Record, Verdict, worst
 
 counts = st.integers(0, 1000)
@@ -81,3 +82,36 @@ def test_the_reason_is_that_of_the_dtypes_which_decided():
     lacking = DtypeResult(Verdict.UNTESTED, cases=20, unsupported=20)
     assert replace(record, dtypes={"bool": lacking}).why == "the device supports none of its dtypes"
     assert replace(record, reason="missing: no kernel").why == "missing: no kernel"
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What the databases have shown, as opgen.truth.judges has it."""
+
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    first_reason: str | None = None
+
+
+def judged(results: dict[str, DtypeResult], counts: dict[str, Counts]) -> Record:
+    record = Record("x", "2.13.0", "host", "abc", 0, "cpu", "", 1.0, results)
+    found = with_databases({"x": record, "y": replace(record, op="y")}, {("x", d): c for d, c in counts.items()})
+    assert found["y"].dtypes == results
+    assert with_databases(found, {("x", d): c for d, c in counts.items()}) == found  # once more is no more
+    return found["x"]
+
+
+def test_the_databases_can_only_make_a_verdict_worse():
+    right = DtypeResult(Verdict.STRICT, cases=20, agreed=20)
+    lacking = DtypeResult(Verdict.UNTESTED, cases=20, unsupported=20)
+    passed = judged({"float64": lacking, "float32": right}, {"float32": Counts(passed=7), "": Counts(passed=2)})
+    assert (passed.verdict, passed.dtypes["float32"].judged, passed.dtypes["float64"].judged) == (Verdict.STRICT, 9, 0)
+    known = judged({"float32": right}, {"float32": Counts(7, 0, 1, "op_db x, out: warns")})
+    assert (known.verdict, known.why) == (Verdict.PARTIAL, "known: op_db x, out: warns")
+    wrong = judged({"float32": right, "int64": right}, {"": Counts(7, 1, 1, "op_db x, errors: accepts")})
+    assert (wrong.verdict, wrong.why) == (Verdict.FAILED, "float32: op_db x, errors: accepts")
+    assert wrong.dtypes["float32"].judge_failed == 2 and wrong.dtypes["int64"].judge_failed == 0
+    worse = replace(right, verdict=Verdict.FAILED, reason="crashed")
+    assert judged({"float32": worse}, {"float32": Counts(skipped=1)}).why == "crashed"
+    assert judged({"float32": right}, {"bool": Counts(failed=1)}).dtypes == {"float32": right}

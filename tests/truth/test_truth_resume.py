@@ -130,6 +130,12 @@ def test_the_matrix_shows_what_holds(checkout: Path, interrupted: dict[str, int]
 
     before = shown()
     assert before["exp"] == before["cos"] == "STRICT" and before["mm"] == "UNTESTED"
+    (store,) = checkout.glob("build/truth/*")
+    line = {"test": "x", "judge": "op_db", "name": "exp", "kind": "out", "dtype": "float32", "outcome": "failed"}
+    journal = store / "judge.jsonl"
+    journal.write_text(json.dumps({**line, "reason": "warns", "title": "", "ops": {}, "subjects": ["exp"]}) + "\n")
+    assert {op: verdict for op, verdict in shown().items() if verdict != before[op]} == {"exp": "FAILED"}
+    journal.unlink()
     kernel = checkout / "kernels" / "ported" / "UnaryTrigonometricKernels.cu"
     text = kernel.read_text(encoding="utf-8")
     kernel.write_text(f"{text}// changed\n", encoding="utf-8")
