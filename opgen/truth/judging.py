@@ -32,16 +32,8 @@ def judge(survey: Survey, families: Mapping[str, int]) -> DtypeResult:
         families=dict(families),
     )
     if survey.findings:
-        wrong = [category for category in survey.findings if category.wrong]
-        category = (wrong or list(survey.findings))[0]
-        finding = survey.findings[category]
-        cases = f"{survey.categories[category]} of {survey.total} cases"
-        return replace(
-            counted,
-            verdict=Verdict.FAILED if wrong else Verdict.PARTIAL,
-            reason=f"{category.value} in {cases}: {sentence(finding.problem.text)}",
-            script=finding.script,
-        )
+        verdict, reason, script = _worst_finding(survey)
+        return replace(counted, verdict=verdict, reason=reason, script=script)
     if counted.agreed:
         return counted
     if not counted.supported:
@@ -50,21 +42,27 @@ def judge(survey: Survey, families: Mapping[str, int]) -> DtypeResult:
     return replace(counted, verdict=Verdict.UNTESTED, reason=f"no case could be compared: {tried}")
 
 
-def with_gradients(result: DtypeResult, compared: int, difference: str | None, script: str | None) -> DtypeResult:
-    """The result when gradients have been compared, too, in ``compared`` cases; ``difference`` says what was wrong."""
-    result = replace(result, gradients=compared)
-    if difference is None:
+def with_gradients(result: DtypeResult, survey: Survey) -> DtypeResult:
+    """The result when gradients have been compared, too."""
+    endings = {ending.name: count for ending, count in survey.endings.items()}
+    failed = endings.get("FAILED", 0)
+    result = replace(result, gradients=endings.get("AGREED", 0) + failed)
+    if not survey.findings:
         return result
-    verdict = worst([result.verdict, Verdict.FAILED])
-    if result.verdict is Verdict.FAILED:
-        return result
-    return replace(
-        result,
-        verdict=verdict,
-        failed=result.failed + 1,
-        reason=f"wrong gradient: {sentence(difference)}",
-        script=script,
-    )
+    verdict, reason, script = _worst_finding(survey)
+    if worst([result.verdict, verdict]) is result.verdict:
+        return replace(result, failed=result.failed + failed)
+    return replace(result, verdict=verdict, failed=result.failed + failed, reason=f"backward, {reason}", script=script)
+
+
+def _worst_finding(survey: Survey) -> tuple[Verdict, str, str]:
+    """Verdict, reason and script of the worst kind of fault that a survey has found."""
+    wrong = [category for category in survey.findings if category.wrong]
+    category = (wrong or list(survey.findings))[0]
+    finding = survey.findings[category]
+    cases = f"{survey.categories[category]} of {survey.total} cases"
+    reason = f"{category.value} in {cases}: {sentence(finding.problem.text)}"
+    return Verdict.FAILED if wrong else Verdict.PARTIAL, reason, finding.script
 
 
 def crashed(beat: Beat, how: str, said: str) -> DtypeResult:
@@ -72,7 +70,7 @@ def crashed(beat: Beat, how: str, said: str) -> DtypeResult:
     if beat.phase == "reference":
         reason = f"the reference {how} in case {beat.case}"
         return DtypeResult(Verdict.UNTESTED, cases=beat.case, discarded=1, reason=reason, script=beat.script or None)
-    where = f"case {beat.case}" if beat.phase != "gradients" else "the check of its gradients"
+    where = f"case {beat.case}" if beat.phase != "gradients" else f"case {beat.case} of its gradients"
     reason = f"{how} in {where}" + (f": {sentence(said)}" if said else "")
     return DtypeResult(Verdict.FAILED, cases=beat.case, failed=1, reason=reason, script=beat.script or None)
 

@@ -8,11 +8,14 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from opgen.backend import MUSA
 from opgen.truth.heartbeat import Beat, Heartbeat
 from opgen.truth.judging import judge, sentence, with_gradients
+
+if TYPE_CHECKING:
+    from opgen.testing.survey import Survey
 
 __all__ = ["Task", "probe"]
 
@@ -116,9 +119,8 @@ def _probe_dtype(task: Task, dtype: Any, beat: Heartbeat, send: Send) -> None:
         shrink=task.shrink,
     )
     result = judge(found, families)
-    if task.gradients and name == "float32" and result.agreed:
-        beat.note(Beat(name, number, "gradients", ""))
-        result = with_gradients(result, *_gradients(task))
+    if task.gradients and result.agreed and (dtype.is_floating_point or dtype.is_complex):
+        result = with_gradients(result, _gradients(task, dtype, beat))
     send({"dtype": name, "result": asdict(result), "calls": sorted(calls)})
 
 
@@ -155,18 +157,27 @@ def _families(op: str, counts: Any) -> Counter[str]:
     return found
 
 
-def _gradients(task: Task) -> tuple[int, str | None, str | None]:
-    """In how many cases gradients were compared, what differed, and the program that shows it."""
-    from opgen.testing.gradients import check_gradients
+def _gradients(task: Task, dtype: Any, beat: Heartbeat) -> Survey:
+    from opgen.testing.repro import script
+    from opgen.testing.survey import survey_gradients
 
-    try:
-        compared = check_gradients(task.op, task.device, min(task.cases, _GRADIENT_CASES), task.fallback)
-    except AssertionError as error:
-        report, _, program = str(error).partition("To reproduce:\n\n")
-        return 1, report.partition("\n\nin the case")[0].partition("\n")[2] or report, program or None
-    except Exception as error:  # what backward raises on the device alone
-        return 1, f"raises {type(error).__name__}: {error}", None
-    return compared.cases, None, None
+    number = 0
+
+    def before(case: Any) -> None:
+        nonlocal number
+        number += 1
+        beat.note(Beat(str(dtype).removeprefix("torch."), number, "gradients", script(case, task.device, None, True)))
+
+    return survey_gradients(
+        task.op,
+        dtype,
+        count=min(task.cases, _GRADIENT_CASES),
+        seed=task.seed,
+        device=task.device,
+        fallback=task.fallback,
+        before=before,
+        shrink=task.shrink,
+    )
 
 
 def _load(path: str) -> None:

@@ -129,6 +129,10 @@ def test_the_family_is_that_of_the_kernels_that_ran(found: dict[str, Any]) -> No
 def test_gradients_are_part_of_the_verdict(found: dict[str, Any]) -> None:
     dtypes = found["sin"]["dtypes"]
     assert dtypes["float32"]["gradients"] > 0 == dtypes["int64"]["gradients"]
+    assert verdicts(found["wrong_gradient"]) == ["FAILED", "FAILED", "STRICT"]
+    one = found["wrong_gradient"]["dtypes"]["float64"]
+    assert one["reason"].startswith("backward, wrong gradient in ") and "torch.autograd.grad" in one["script"]
+    assert one["failed"] > 0 and one["agreed"] == 12
 
 
 def test_a_server_that_is_killed_is_replaced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -177,7 +181,7 @@ def test_opgen_test_of_a_wrong_operator_shows_how_to_reproduce_it_and_ends_with_
     result = run("truthtest::wrong", "--load", OPERATORS, "--cases", "12", "--dtype", "float32")
     assert result.exit_code == 1
     assert "FAILED" in result.stdout and "To reproduce:" in result.stdout
-    assert "op = torch.ops.truthtest.wrong.default" in result.stdout
+    assert "torch.ops.truthtest.wrong.default" in result.stdout
 
 
 def test_what_is_run_with_loaded_operators_holds_for_nobody_else() -> None:
