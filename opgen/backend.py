@@ -30,6 +30,12 @@ class Backend:
     """Include path of what all registration shards share."""
     signatures_header: str
     """Include path of the function template that the signature sources instantiate."""
+    empty_header: str
+    """Include path that declares the next two."""
+    empty_function: str
+    """What makes an output, `(sizes, TensorOptions)`, without a way through the dispatcher."""
+    empty_strided_function: str
+    """The same with strides after the sizes."""
     meta_bases_header: str
     """Include path of the hand-written base classes that `structured_inherits` may name."""
     fallback_header: str
@@ -92,6 +98,9 @@ MUSA = Backend(
     umbrella_header="torch_musa/MUSANativeFunctions.h",
     helpers_header="torch_musa/RegistrationHelpers.h",
     signatures_header="torch_musa/RegistrationSignatures.h",
+    empty_header="torch_musa/csrc/aten/EmptyTensor.h",
+    empty_function="at::musa::empty_musa",
+    empty_strided_function="at::musa::empty_strided_musa",
     meta_bases_header="torch_musa/csrc/aten/ops/MetaBases.h",
     fallback_header="torch_musa/csrc/aten/CPUFallback.h",
     fallback_function="at::musa::cpu_fallback",

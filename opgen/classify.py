@@ -13,6 +13,7 @@ from opgen.backend import Backend
 from opgen.diagnostics import Diagnostics, did_you_mean
 from opgen.difference import marked, shown, text_difference
 from opgen.emit import compat
+from opgen.find import find_operator
 from opgen.registration import Context, Form, Kind, Registration
 from opgen.schema import SchemaFault, is_reserved, schema_faults
 from opgen.spec import Inherit, OpSpec, select_specs
@@ -103,13 +104,12 @@ def _known(context: Context, spec: OpSpec) -> NativeFunction | None:
 
 def _meant(name: str, context: Context) -> str | None:
     """What was meant by a name that upstream has not: an overload of it, or a name that is spelt alike."""
-    base, _, overload = name.partition(".")
-    if overload == "default" and base in context.upstream.functions:
-        return f"did you mean '{base}'?"
-    overloads = sorted(other for other in context.upstream.names if other.partition(".")[0] == base)
-    if not overload and overloads:
-        return f"it has overloads; name each one: {', '.join(overloads)}"
-    return did_you_mean(name, context.upstream.names)
+    found = find_operator(name, context.upstream.names)
+    if found.overloads:
+        return f"it has overloads; name each one: {', '.join(found.overloads)}"
+    # The operator itself where the name is one as others write it: `tril.default`.
+    meant = (found.op,) if found.op is not None else found.nearest
+    return f"did you mean '{meant[0]}'?" if meant else None
 
 
 def _check_schema(context: Context, spec: OpSpec, function: NativeFunction) -> None:

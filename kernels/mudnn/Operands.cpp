@@ -287,13 +287,22 @@ namespace {
 // The case that most calls are, and the small ones feel: every operand is dense memory of the dtype
 // that muDNN is to see, so the descriptors follow from the number of elements.
 bool is_dense(const TensorIteratorBase& iter, int arg, ScalarType dtype) {
-  return iter.dtype(arg) == dtype && !iter.is_cpu_scalar(arg) &&
+  return iter.dtype(arg) == dtype && !iter.device(arg).is_cpu() &&
          iter.strides(arg)[0] == static_cast<int64_t>(iter.element_size(arg));
 }
 
 muTensor DescribeAll(const TensorIteratorBase& iter, int arg, ScalarType dtype) {
   const int64_t size = iter.shape()[0], step = 1;
   return CreateMUTensor(iter.data_ptr(arg), dtype, {&size, 1}, {&step, 1});
+}
+
+// The same by way of another operand's descriptor: with its dtype, the address is the difference.
+muTensor DescribeLike(const muTensor& other, ScalarType other_dtype, const TensorIteratorBase& iter,
+                      int arg, ScalarType dtype) {
+  if (dtype != other_dtype) return DescribeAll(iter, arg, dtype);
+  muTensor result = other;
+  CHECK_MUDNN_STATUS(result.SetAddr(iter.data_ptr(arg)), "SetAddr");
+  return result;
 }
 
 }  // namespace
@@ -311,7 +320,8 @@ void RunUnary(TensorIteratorBase& iter, UnaryMode mode, const Elementwise& op, i
   const ScalarType result = op.result.value_or(compute);
   if (iter.ndim() == 1 && is_dense(iter, 0, result) && is_dense(iter, arg, compute)) {
     muTensor out = DescribeAll(iter, 0, result);
-    CHECK_MUDNN_STATUS(unary.Run(GetMudnnHandle(), out, DescribeAll(iter, arg, compute)), op.name);
+    muTensor in = DescribeLike(out, result, iter, arg, compute);
+    CHECK_MUDNN_STATUS(unary.Run(GetMudnnHandle(), out, in), op.name);
     return;
   }
   IterOperands operands(iter, compute, result);
@@ -349,9 +359,9 @@ void RunBinary(TensorIteratorBase& iter, BinaryMode mode, const Elementwise& op)
   if (iter.ndim() == 1 && is_dense(iter, 0, result) && is_dense(iter, left, compute) &&
       is_dense(iter, right, compute)) {
     muTensor out = DescribeAll(iter, 0, result);
-    CHECK_MUDNN_STATUS(binary.Run(GetMudnnHandle(), out, DescribeAll(iter, left, compute),
-                                  DescribeAll(iter, right, compute)),
-                       op.name);
+    muTensor lhs = DescribeLike(out, result, iter, left, compute);
+    muTensor rhs = DescribeLike(lhs, compute, iter, right, compute);
+    CHECK_MUDNN_STATUS(binary.Run(GetMudnnHandle(), out, lhs, rhs), op.name);
     return;
   }
   IterOperands operands(iter, compute, result);

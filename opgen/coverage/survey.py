@@ -54,7 +54,7 @@ class Survey:
     def operator(self, word: str) -> list[tuple[Row, str | None]]:
         """The rows of an overload, or of all that share a name; beside each why it is not counted, None where it is.
         Raises OpgenError for a word that means nothing."""
-        from opgen.explain.find import find_operator
+        from opgen.find import find_operator
 
         own = [op for op in self.registered if op not in self.upstream.functions]
         found = find_operator(word, [*self.upstream.names, *own])

@@ -1,7 +1,7 @@
 """torchgen's registration generators, extended by subclassing to guard a PrivateUse1 device.
 
 torchgen prints device-guarding structured classes only for the keys it knows. Its device-generic key has the bodies
-that any device needs (c10::OptionalDeviceGuard, at::empty), so our classes borrow those.
+that any device needs (c10::OptionalDeviceGuard), so our classes borrow those.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from torchgen.dest import RegisterDispatchKey
 from torchgen.dest.register_dispatch_key import (
     StructuredRegisterDispatchKey,
     gen_check_inplace_helper,
-    gen_create_out_helper,
     gen_maybe_create_proxy_helper,
     gen_resize_out_helper,
 )
@@ -90,11 +89,22 @@ def _one(texts: list[str | None]) -> str:
     return text.strip("\n")
 
 
+def _create_out(backend: Backend) -> str:
+    """How structured wrappers make outputs: torchgen's own asks at::empty, a second way through the dispatcher."""
+    return f"""\
+Tensor create_out(IntArrayRef sizes, IntArrayRef strides, const TensorOptions &options) {{
+  if (strides.empty()) {{
+    return {backend.empty_function}(sizes, options);
+  }}
+  return {backend.empty_strided_function}(sizes, strides, options);
+}}"""
+
+
 def registration_helpers(backend: Backend) -> list[str]:
     """The functions that the structured classes call, each as an inline function."""
     own = index_for(backend.dispatch_key, {})
     texts = [
-        *gen_create_out_helper(generic(own)),
+        _create_out(backend),
         *gen_maybe_create_proxy_helper(generic(own)),
         *gen_resize_out_helper(own),
         *gen_check_inplace_helper(own),

@@ -174,7 +174,7 @@ def _native_header(root: str, found: Declarations, backend: Backend) -> str:
 def _helpers(functions: Iterable[str], backend: Backend) -> str:
     return _template("helpers.h").render(
         banner=_banner(backend),
-        includes=_HELPER_INCLUDES,
+        includes=(*_HELPER_INCLUDES, backend.empty_header),
         namespace=backend.registration_namespace,
         functions=functions,
         wrapped=WRAPPED,

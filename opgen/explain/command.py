@@ -42,8 +42,8 @@ def command(op: str, yaml_path: Path | None, torch: TorchInstall | None, output:
     """
     inputs = load_inputs(yaml_path, torch)  # first: it decides whose torchgen the modules below import
     from opgen.explain.facts import explain
-    from opgen.explain.find import find_operator
     from opgen.explain.text import overload_table, render
+    from opgen.find import find_operator
 
     if not inputs.all_specs and inputs.diagnostics:
         _doubt(inputs.diagnostics, "no answer, as nothing can be read from the operator list")

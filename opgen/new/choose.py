@@ -11,7 +11,7 @@ from opgen.coverage.matrix import vendor_only
 from opgen.cpp import KEYWORDS
 from opgen.diagnostics import Location, OpgenError
 from opgen.explain.command import unknown_operator
-from opgen.explain.find import find_operator
+from opgen.find import find_operator
 from opgen.naming import file_stem, function_name, impl_name
 from opgen.structured import upstream_impl
 from opgen.stubs import reused_stubs

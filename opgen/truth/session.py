@@ -71,7 +71,7 @@ def select(session: Session, words: Iterable[str], *, group: bool = False, loade
 
     Raises OpgenError with the nearest spelling.
     """
-    from opgen.explain.find import find_operator
+    from opgen.find import find_operator
 
     chosen: dict[str, None] = {}
     for word in words:

@@ -733,6 +733,20 @@ TORCH_LIBRARY_IMPL(aten, SparsePrivateUse1, m) {
         helpers = rendered(text)[f"include/{MUSA.helpers_header}"]
         for name in ("create_out", "maybe_create_proxy", "resize_out", "check_inplace"):
             assert f" {name}(" in helpers
+        # Straight to the allocator: at::empty would go through the dispatcher once more.
+        assert f"#include <{MUSA.empty_header}>\n" in helpers
+        self.assertExpectedInline(
+            helpers[helpers.index("inline Tensor create_out") : helpers.index("inline std::optional<Tensor>")],
+            """\
+inline Tensor create_out(IntArrayRef sizes, IntArrayRef strides, const TensorOptions &options) {
+  if (strides.empty()) {
+    return at::musa::empty_musa(sizes, options);
+  }
+  return at::musa::empty_strided_musa(sizes, strides, options);
+}
+
+""",
+        )
 
     def test_functions_with_one_name_are_declared_once(self):
         text = """\

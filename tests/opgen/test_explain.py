@@ -13,8 +13,8 @@ from expecttest import assert_expected_inline
 from generator_cases import upstream
 
 from opgen.cli import opgen
-from opgen.explain.find import find_operator, normalized
 from opgen.explain.text import wrap_code
+from opgen.find import find_operator, normalized
 from opgen.stub_signatures import parse_stub_signatures
 from opgen.stubs import legacy_stubs, reused_stubs
 from opgen.upstream import find_torch

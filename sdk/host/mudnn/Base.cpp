@@ -36,18 +36,14 @@ Status Tensor::SetNdInfo(int rank, const int64_t* dims) { return SetNdInfo(rank,
 Status Tensor::SetNdInfo(int rank, const int64_t* dims, const int64_t* strides) {
   shaped_ = true;
   rank_ = 0;
-  if (rank < 1 || rank > kMaxRank || dims == nullptr ||
-      std::any_of(dims, dims + rank, [](int64_t d) { return d < 0; })) {
-    return Status::INVALID_PARAMETER;
-  }
-  if (strides != nullptr && std::any_of(strides, strides + rank, [](int64_t s) { return s < 0; })) {
-    return Status::INVALID_PARAMETER;
+  if (rank < 1 || rank > kMaxRank || dims == nullptr) return Status::INVALID_PARAMETER;
+  for (int d = 0; d < rank; ++d) {
+    if (dims[d] < 0 || (strides != nullptr && strides[d] < 0)) return Status::INVALID_PARAMETER;
+    dims_[d] = dims[d];
+    if (strides != nullptr) strides_[d] = strides[d];
   }
   rank_ = rank;
-  std::copy(dims, dims + rank, dims_);
-  if (strides != nullptr) {
-    std::copy(strides, strides + rank, strides_);
-  } else {
+  if (strides == nullptr) {
     int64_t stride = 1;
     for (int d = rank - 1; d >= 0; --d) {
       strides_[d] = stride;

@@ -75,26 +75,6 @@ Status status_of_current_exception(std::string& reason) {
 
 // ---- reading a Tensor ------------------------------------------------------------------------
 
-// Descriptors hold any numbers: what overflows counts as more than any memory has.
-int64_t numel(const Tensor& t) {
-  int64_t n = rank(t) == 0 ? 0 : 1;
-  bool overflows = false;
-  for (int64_t d : dims(t)) {
-    if (d == 0) return 0;
-    overflows = __builtin_mul_overflow(n, d, &n) || overflows;
-  }
-  return overflows ? std::numeric_limits<int64_t>::max() : n;
-}
-
-bool contiguous(const Tensor& t) {
-  int64_t expected = 1;
-  for (int64_t d = rank(t) - 1; d >= 0; --d) {
-    if (dims(t)[d] != 1 && strides(t)[d] != expected) return false;
-    if (__builtin_mul_overflow(expected, dims(t)[d], &expected)) return false;
-  }
-  return true;
-}
-
 bool is_floating(Type type) {
   return type == Type::HALF || type == Type::BFLOAT16 || type == Type::FLOAT ||
          type == Type::DOUBLE;

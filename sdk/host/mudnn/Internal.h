@@ -23,6 +23,7 @@
 #include <c10/util/SmallVector.h>
 
 #include <array>
+#include <limits>
 #include <optional>
 #include <string>
 
@@ -101,8 +102,27 @@ inline at::IntArrayRef strides(const Tensor& t) { return detail::TensorAccess::s
 inline Type type(const Tensor& t) { return detail::TensorAccess::type(t); }
 inline Tensor::Format format(const Tensor& t) { return detail::TensorAccess::format(t); }
 inline int64_t rank(const Tensor& t) { return static_cast<int64_t>(dims(t).size()); }
-int64_t numel(const Tensor& t);
-bool contiguous(const Tensor& t);  // strides of dimensions of size 1 do not matter
+
+// Descriptors hold any numbers: what overflows counts as more than any memory has.
+inline int64_t numel(const Tensor& t) {
+  int64_t n = rank(t) == 0 ? 0 : 1;
+  bool overflows = false;
+  for (int64_t d : dims(t)) {
+    if (d == 0) return 0;
+    overflows = __builtin_mul_overflow(n, d, &n) || overflows;
+  }
+  return overflows ? std::numeric_limits<int64_t>::max() : n;
+}
+
+// Strides of dimensions of size 1 do not matter.
+inline bool contiguous(const Tensor& t) {
+  int64_t expected = 1;
+  for (int64_t d = rank(t) - 1; d >= 0; --d) {
+    if (dims(t)[d] != 1 && strides(t)[d] != expected) return false;
+    if (__builtin_mul_overflow(expected, dims(t)[d], &expected)) return false;
+  }
+  return true;
+}
 
 // Compute capability of the process' profile as one number: 3.1 is 31.
 int architecture();

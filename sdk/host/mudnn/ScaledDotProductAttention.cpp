@@ -30,6 +30,21 @@ void check_batch(const AttentionParameters& p, const Tensor& out, const Tensor& 
   require(dims(out)[2] == dims(q)[2], "out must have q's length");
 }
 
+void check_contiguous(std::initializer_list<const Tensor*> operands) {
+  for (const Tensor* t : operands) require(contiguous(*t), "operands must be contiguous");
+}
+
+void check_weights(const Tensor& weights, const Tensor& q, const Tensor& k) {
+  require(type(weights) == type(q) &&
+              dims(weights).equals({dims(q)[0], dims(q)[1], dims(q)[2], dims(k)[2]}),
+          "attn_weights is (N, H, L, S)");
+}
+
+void check_lse(const Tensor& lse, const Tensor& q) {
+  require(type(lse) == Type::FLOAT && contiguous(lse) && dims(lse).equals(dims(q).slice(0, 3)),
+          "lse is FLOAT, (N, H, L)");
+}
+
 // The mask as (N or 1, H or 1, L or 1, S); undefined where it is absent.
 at::Tensor mask_alias(const Call& c, const AttentionParameters& p, const Tensor& mask,
                       const Tensor& q, const Tensor& k) {
@@ -160,13 +175,8 @@ Status Op::RunMath(Handle& h, Tensor& out, Tensor& attn_weights, const Tensor& q
       .run([&](Call& c) -> Work {
         const AttentionParameters p{*this};
         check_batch(p, out, q, k, v);
-        for (const Tensor* t :
-             std::initializer_list<const Tensor*>{&out, &q, &k, &v, &attn_weights}) {
-          require(contiguous(*t), "operands must be contiguous");
-        }
-        require(type(attn_weights) == type(q) &&
-                    dims(attn_weights).equals({dims(q)[0], dims(q)[1], dims(q)[2], dims(k)[2]}),
-                "attn_weights is (N, H, L, S)");
+        check_contiguous({&out, &q, &k, &v, &attn_weights});
+        check_weights(attn_weights, q, k);
         const at::Tensor kept = kept_alias(c, p.drops(), dropped, q, k);
         return [a = attention(c, p, q, k, v, kept), m = mask_alias(c, p, mask, q, k),
                 o = c.alias(out), w = c.alias(attn_weights)] {
@@ -202,14 +212,9 @@ Status Op::RunMathBwd(Handle& h, Tensor& grad_q, Tensor& grad_k, Tensor& grad_v,
         check_like(grad_k, k);
         check_like(grad_v, v);
         check_like(grad_attn_weights, attn_weights);
-        require(type(attn_weights) == type(q) &&
-                    dims(attn_weights).equals({dims(q)[0], dims(q)[1], dims(q)[2], dims(k)[2]}),
-                "attn_weights is (N, H, L, S)");
-        for (const Tensor* t :
-             std::initializer_list<const Tensor*>{&grad_q, &grad_k, &grad_v, &grad_attn_weights,
-                                                  &grad_out, &q, &k, &v, &attn_weights}) {
-          require(contiguous(*t), "operands must be contiguous");
-        }
+        check_weights(attn_weights, q, k);
+        check_contiguous(
+            {&grad_q, &grad_k, &grad_v, &grad_attn_weights, &grad_out, &q, &k, &v, &attn_weights});
         const at::Tensor kept = kept_alias(c, p.drops(), dropped, q, k);
         return [a = attention(c, p, q, k, v, kept), w = c.alias(attn_weights),
                 go = c.alias(grad_out), gq = c.alias(grad_q), gk = c.alias(grad_k),
@@ -239,9 +244,7 @@ Status Op::RunFlash(Handle& h, Tensor& out, Tensor& lse, const Tensor& q, const 
         const AttentionParameters p{*this};
         check_batch(p, out, q, k, v);
         check_flash(*this, q, k, v, out);
-        require(
-            type(lse) == Type::FLOAT && contiguous(lse) && dims(lse).equals(dims(q).slice(0, 3)),
-            "lse is FLOAT, (N, H, L)");
+        check_lse(lse, q);
         const at::Tensor kept = kept_alias(c, p.drops(), dropped, q, k);
         return [a = attention(c, p, q, k, v, kept), m = mask_alias(c, p, mask, q, k),
                 o = c.alias(out), l = c.alias(lse), causal = causal_] {
@@ -279,9 +282,7 @@ Status Op::RunFlashBwd(Handle& h, Tensor& grad_q, Tensor& grad_k, Tensor& grad_v
         check_like(grad_k, k);
         check_like(grad_v, v);
         check_like(grad_out, out);
-        require(
-            type(lse) == Type::FLOAT && contiguous(lse) && dims(lse).equals(dims(q).slice(0, 3)),
-            "lse is FLOAT, (N, H, L)");
+        check_lse(lse, q);
         const at::Tensor kept = kept_alias(c, p.drops(), dropped, q, k);
         return [a = attention(c, p, q, k, v, kept), m = mask_alias(c, p, mask, q, k),
                 go = c.alias(grad_out), l = c.alias(lse), gq = c.alias(grad_q),

@@ -23,7 +23,7 @@ namespace {
 constexpr int kDefaultDevices = 2;
 constexpr size_t kMiB = size_t{1} << 20;
 
-thread_local int current = 0;
+constinit thread_local int current MUSART_FAST_TLS = 0;
 
 std::mutex peers_mutex;
 std::set<std::pair<int, int>> peers;  // (device, peer it may access)
@@ -141,7 +141,7 @@ musaError_t musaGetDeviceCount(int* count) {
 musaError_t musaGetDevice(int* device) {
   return api([&] {
     require(device != nullptr);
-    require(musa::host::device_count() > 0, musaErrorNoDevice);
+    require(!musa::host::devices().empty(), musaErrorNoDevice);
     *device = musa::host::current;
   });
 }

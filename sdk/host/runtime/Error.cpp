@@ -10,19 +10,12 @@
 namespace musa::host {
 namespace {
 
-thread_local musaError_t last_error = musaSuccess;
-std::atomic<musaError_t> sticky{musaSuccess};
+constinit thread_local musaError_t last_error = musaSuccess;
 
 }  // namespace
 
-constinit thread_local bool in_host_function = false;
-
-musaError_t blocking_error() {
-  if (const musaError_t error = sticky.load(std::memory_order_relaxed); error != musaSuccess) {
-    return error;
-  }
-  return in_host_function ? musaErrorNotPermitted : musaSuccess;
-}
+std::atomic<musaError_t> sticky_error{musaSuccess};
+constinit thread_local bool in_host_function MUSART_FAST_TLS = false;
 
 void forbid_forks() {
   static std::once_flag once;
@@ -33,7 +26,7 @@ void forbid_forks() {
 
 void set_sticky_error(musaError_t error) {
   musaError_t none = musaSuccess;
-  sticky.compare_exchange_strong(none, error);  // the first one stays
+  sticky_error.compare_exchange_strong(none, error);  // the first one stays
 }
 
 musaError_t set_last_error(musaError_t error) {
@@ -50,7 +43,7 @@ musaError_t musaGetLastError() {
 }
 
 musaError_t musaPeekAtLastError() {
-  const musaError_t sticky = musa::host::sticky.load(std::memory_order_relaxed);
+  const musaError_t sticky = musa::host::sticky_error.load(std::memory_order_relaxed);
   return sticky != musaSuccess ? sticky : musa::host::last_error;
 }
 

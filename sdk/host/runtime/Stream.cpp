@@ -20,7 +20,7 @@ constexpr int kLeastPriority = 0;
 constexpr int kGreatestPriority = -5;
 
 // Set while the calling thread runs a piece of work itself.
-constinit thread_local int running_here = 0;
+constinit thread_local int running_here MUSART_FAST_TLS = 0;
 
 // One device's rule for its default stream: it excludes the blocking streams and they exclude it.
 struct Legacy {
@@ -89,8 +89,9 @@ class Streams {
  private:
   Streams() : legacies_(static_cast<size_t>(device_count())) {
     for (int device = 0; device < device_count(); ++device) {
-      defaults_.push_back(std::make_shared<musaStream>(device, musaStreamDefault, kLeastPriority,
-                                                       /*legacy=*/true));
+      auto* stream = new musaStream(device, musaStreamDefault, kLeastPriority, /*legacy=*/true);
+      // They live as long as the process, so nobody has to count who uses them.
+      defaults_.emplace_back(std::shared_ptr<void>(), stream);
     }
   }
 

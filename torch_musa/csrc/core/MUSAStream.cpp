@@ -2,6 +2,7 @@
 
 #include <array>
 #include <atomic>
+#include <limits>
 #include <mutex>
 #include <ostream>
 #include <vector>
@@ -15,6 +16,7 @@ namespace {
 
 // Streams are a scarce resource of the driver, so users share a fixed pool per device and priority.
 constexpr size_t kStreamsPerPool = 32;
+constexpr size_t kMaxDevices = std::numeric_limits<DeviceIndex>::max() + 1;
 constexpr size_t kPriorities = 2;  // level 0: priority 0, level 1: the device's highest
 
 // Bit layout of the id of a pool stream (see MUSAStream): [index | level (1 bit) | 1].
@@ -63,11 +65,8 @@ MUSAStream stream_for(DeviceIndex device, StreamId id) {
                     Stream(Stream::UNSAFE, Device(DeviceType::PrivateUse1, device), id));
 }
 
-// Zero, the default stream, until a thread says otherwise.
-std::vector<StreamId>& current_streams() {
-  thread_local std::vector<StreamId> ids(device_count(), 0);
-  return ids;
-}
+// The thread's stream by device: zero, the default one, until it says otherwise.
+constinit thread_local std::array<StreamId, kMaxDevices> current_streams{};
 
 }  // namespace
 
@@ -138,12 +137,12 @@ MUSAStream getDefaultMUSAStream(DeviceIndex device) {
 
 MUSAStream getCurrentMUSAStream(DeviceIndex device) {
   device = resolve_device_index(device);
-  return stream_for(device, current_streams()[device]);
+  return stream_for(device, current_streams[device]);
 }
 
 void setCurrentMUSAStream(MUSAStream stream) {
   check_device_index(stream.device_index());
-  current_streams()[stream.device_index()] = stream.id();
+  current_streams[stream.device_index()] = stream.id();
 }
 
 std::ostream& operator<<(std::ostream& out, const MUSAStream& stream) {

@@ -32,7 +32,8 @@ MUSAGuardImpl::MUSAGuardImpl(DeviceType type) {
 
 Device MUSAGuardImpl::exchangeDevice(Device device) const {
   TORCH_CHECK(device.type() == DeviceType::PrivateUse1, "Expected a musa device but got ", device);
-  return musa_device(exchange_device(resolve_device_index(device.index())));
+  const DeviceIndex index = device.index();  // -1: the current one
+  return musa_device(index == -1 ? current_device() : exchange_device(index));
 }
 
 Device MUSAGuardImpl::getDevice() const { return musa_device(current_device()); }
@@ -43,6 +44,9 @@ void MUSAGuardImpl::setDevice(Device device) const {
 }
 
 void MUSAGuardImpl::uncheckedSetDevice(Device device) const noexcept {
+  // Guards end here, and most of them have changed nothing: asking is cheaper than setting.
+  int current = -1;
+  if (musaGetDevice(&current) == musaSuccess && current == device.index()) return;
   if (musaSetDevice(device.index()) != musaSuccess) {
     static_cast<void>(musaGetLastError());  // runs in destructors: nobody could catch it
   }
