@@ -287,7 +287,9 @@ Status math(at::ScalarType type) {
 Status cross_entropy() {
   Handle h(0);
   DeviceTensor in(at::ones({2, 3})), target(at::zeros({2}, at::kLong)), out(at::zeros({1}));
-  return CrossEntropyLoss().Run(h, out, in, target, Tensor(), no_memory);
+  CrossEntropyLoss op;
+  CHECK_OK(op.SetReductionMode(CrossEntropyLoss::ReductionMode::MEAN));
+  return op.Run(h, out, in, target, Tensor(), no_memory);
 }
 
 template <class T>
