@@ -185,3 +185,13 @@ def test_rrelu_draws_slopes_in_training_only(device: str) -> None:
     assert slopes[:500].unique().numel() > 100
     (gradient,) = torch.autograd.grad(drawn.sum(), leaf)
     torch.testing.assert_close(gradient.cpu(), slopes)
+
+
+def test_rrelu_writes_into_out_of_any_size_and_layout(device: str) -> None:
+    x = torch.linspace(-2, 2, 12, device=device).reshape(3, 4)
+    noise = torch.zeros_like(x)
+    for out in (torch.empty(0, device=device), torch.empty(4, 3, device=device).t()):
+        written = torch.ops.aten.rrelu_with_noise.out(x, noise, 0.25, 0.25, True, None, out=out)
+        assert written is out
+        torch.testing.assert_close(out.cpu(), nn.functional.leaky_relu(x.cpu(), 0.25))
+        torch.testing.assert_close(noise.cpu(), torch.where(x.cpu() <= 0, 0.25, 1.0))

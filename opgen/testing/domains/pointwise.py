@@ -174,7 +174,8 @@ TABLE = {
             "threshold": one_of(20.0, 1.0),
             "negative_slope": one_of(0.125, 0.5),
             "lambd": one_of(0.5, 1.0),
-            "eps": one_of(None, 0.1),
+            # the same number in every dtype: at another bound it matters whether a kernel compares in float16
+            "eps": one_of(None, 0.125),
             "self_is_result": one_of(False),
         },
     ),
