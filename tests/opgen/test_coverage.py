@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 from click.testing import CliRunner, Result
+from coverage_cases import registration
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -25,18 +25,6 @@ from opgen.upstream import Upstream, load_upstream
 @pytest.fixture(scope="module")
 def upstream() -> Upstream:
     return load_upstream()
-
-
-def registration(op: str, family: str | None = "mudnn", kind: str = "unstructured", key: str = "PrivateUse1") -> Any:
-    """As much of a Registration as the matrix looks at."""
-    return SimpleNamespace(
-        op=op,
-        dispatch_key=key,
-        kind=SimpleNamespace(value=kind),
-        family=family,
-        unwritten=False,
-        source=family and f"kernels/{family}/K.cpp",
-    )
 
 
 def record_of(op: str, verdict: Verdict) -> Record:

@@ -144,7 +144,9 @@ def test_recurrent_layers_train_as_on_the_cpu(name: str, device: str) -> None:
             loss.backward()
             optimizer.step()
     for (path, wanted), got in zip(reference.named_parameters(), layer.parameters(), strict=True):
-        torch.testing.assert_close(got.detach().cpu(), wanted.detach(), rtol=1e-4, atol=1e-5, msg=(f"{path}: ").__add__)
+        torch.testing.assert_close(
+            got.detach().cpu(), wanted.detach(), rtol=1e-4, atol=1e-5, msg=f"{path}: {{}}".format
+        )
     if device != "cpu":
         assert fallback_counts(device) == before
 

@@ -174,12 +174,6 @@ def _rate(build: Build, argument: Argument) -> Any:
 
 _UNIT = Law(lambda a, x: (x >= 0) & (x <= 1), lambda a: 0.5, lambda a: 1 / math.sqrt(12))
 
-_RRELU = Domain(
-    prepare=_prepare_rrelu,
-    law=Law(_between_slopes, lambda a: -(a["lower"] + a["upper"]) / 2, lambda a: _slope_spread(a) / math.sqrt(12)),
-    dtypes=FLOATING,
-)
-
 TABLE = {
     "uniform": _filled(
         Law(_between, _uniform_mean, _uniform_std), FLOATING, **{"from": one_of(0.0, -1.0), "to": one_of(1.0, 2.0)}
@@ -232,7 +226,11 @@ TABLE = {
         arguments={"n": one_of(10, 0, 1, 300), "dtype": lambda b, a: b.pick(torch.int64, torch.int32)},
         law=Law(_is_permutation),
     ),
-    "rrelu_with_noise": _RRELU,
+    "rrelu_with_noise": Domain(
+        prepare=_prepare_rrelu,
+        law=Law(_between_slopes, lambda a: -(a["lower"] + a["upper"]) / 2, lambda a: _slope_spread(a) / math.sqrt(12)),
+        dtypes=FLOATING,
+    ),
     "native_dropout": Domain(prepare=_prepare_dropout, law=Law(_dropped, lambda a: 1.0, _dropout_std), dtypes=FLOATING),
     "rand": Domain(law=_UNIT, dtypes=(torch.float32,)),
     "randn": Domain(law=Law(_everything, lambda a: 0.0, lambda a: 1.0), dtypes=(torch.float32,)),
