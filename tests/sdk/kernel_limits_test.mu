@@ -104,8 +104,8 @@ TEST(launch_bounds_may_depend_on_template_arguments) {
   CHECK_EQ(runs.value(), 65);
 }
 
-CHECK_DEFINE(launch_bounds_that_are_broken_after_the_launch_returned_stick,
-             "MUSA_ARCH=mp_31 MUSA_LAUNCH_BLOCKING=0") {
+TEST_WITH_ENV(launch_bounds_that_are_broken_after_the_launch_returned_stick,
+              "MUSA_ARCH=mp_31 MUSA_LAUNCH_BLOCKING=0") {
   OnDevice<int> runs(1);
   const std::string text = stderr_of([&] { bounded<<<2, kBound + 32>>>(runs.get()); });
   CHECK_CONTAINS(text, "kernel 'bounded'");
