@@ -84,13 +84,13 @@ class Overload:
 
     @property
     def verdict(self) -> Verdict:
-        """Over the dtypes that the device supports."""
-        return self.record.verdict if self.record is not None else Verdict.UNTESTED
+        """Over the dtypes that the device supports; UNTESTED where not all of them, or too few cases, were run."""
+        return self.record.counted if self.record is not None else Verdict.UNTESTED
 
     @property
     def reason(self) -> str | None:
         """Why the verdict is not STRICT, in a sentence; None when it is."""
-        return self.record.why if self.record is not None else _UNTESTABLE.get(self.state, NOT_PROBED)
+        return self.record.why_counted if self.record is not None else _UNTESTABLE.get(self.state, NOT_PROBED)
 
     def as_json(self) -> dict[str, object]:
         """One row of coverage.json. What there is no record of is null, or empty."""

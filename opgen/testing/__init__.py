@@ -28,7 +28,7 @@ def check_overload(
     reference: Callable[..., Any] | None = None,
     device: str = "musa",
     arguments: Mapping[str, Rule] | None = None,
-    dtypes: Sequence[torch.dtype] | None = None,
+    dtypes: Sequence[torch.dtype | str] | None = None,
     count: int | None = None,
     fallback: bool = False,
     shrink: bool = True,

@@ -37,10 +37,16 @@ class Examined:
     problems: tuple[Problem, ...] = ()
 
 
-def examine(case: Case, subject: Subject) -> Examined:
-    """Runs the case on the CPU and on the device and compares everything that can be observed."""
+def examine(case: Case, subject: Subject, refused: bool = False) -> Examined:
+    """Runs the case on the CPU and on the device and compares everything that can be observed.
+
+    ``refused`` asks about refusals alone, of a main dtype that the operator does not take: the device may refuse it by
+    name then, whatever exception the CPU has for it.
+    """
     expected = run(case, "cpu", subject.reference)
-    if expected.error is not None and (lacks_dtype(expected.error) or _limit_of_cpu(expected.error)):
+    if expected.error is not None and _beyond_cpu(case, expected.error):
+        return Examined(Ending.DISCARDED)
+    if refused and expected.error is None:
         return Examined(Ending.DISCARDED)
     about_values = expected.error is not None and is_about_values(expected.error)
     if about_values and not survives_faults(subject.device):
@@ -52,6 +58,8 @@ def examine(case: Case, subject: Subject) -> Examined:
             problems = compare_value_refusals(expected.error, actual.error)
         else:
             problems = compare_refusals(case, expected.error, actual, subject.domain)
+            if refused and actual.error is not None and lacks_dtype(actual.error):
+                problems = [problem for problem in problems if problem.category is not Category.ERROR_TYPE]
         ending = Ending.REFUSED
     elif actual.error is not None:
         if (_may_lack(case) and lacks_dtype(actual.error)) or chip_lacks(case, actual.error, subject.device):
@@ -122,6 +130,23 @@ _LACKS = ("not implemented for", "not supported for", "does not support", "unsup
 def lacks_dtype(error: Exception) -> bool:
     """True for the refusal of a dtype by name."""
     return isinstance(error, (RuntimeError, NotImplementedError)) and any(text in str(error).lower() for text in _LACKS)
+
+
+def _beyond_cpu(case: Case, error: Exception) -> bool:
+    """True where the CPU refuses for what it cannot do, which binds no other device: a dtype that its kernel is not
+    compiled for, or a limit of its libraries. A dtype that the operator itself refuses, before any kernel, is refused
+    on the meta device in the same words."""
+    if not lacks_dtype(error):
+        return _limit_of_cpu(error)
+    try:
+        everywhere = run(case, "meta", case.op.call).error
+    except Exception:  # arguments that cannot be made there, a generator say
+        return True
+    return type(everywhere) is not type(error) or _first_line(everywhere) != _first_line(error)
+
+
+def _first_line(error: Exception | None) -> str:
+    return str(error).strip().partition("\n")[0]
 
 
 # What the CPU's libraries cannot do, though the call is right: oneDNN with some layouts of bfloat16, the gradient of a

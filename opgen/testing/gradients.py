@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from opgen.testing.asked import asked_count, asked_dtypes
 from opgen.testing.build import Domain
 from opgen.testing.case import Case, make_live
 from opgen.testing.check import for_every
@@ -25,11 +26,12 @@ _ROUNDING = (4, 16)
 
 @dataclass
 class Compared:
-    """How many cases had a gradient to compare, had a second one, and were held against differences."""
+    """How many cases had a gradient to compare, had a second one, and were held against differences of each order."""
 
     cases: int = 0
     second: int = 0
     differences: int = 0
+    second_differences: int = 0
 
 
 @dataclass(frozen=True)
@@ -47,13 +49,14 @@ def check_gradients(
     device: str = "musa",
     count: int = 5,
     fallback: bool = False,
-    dtypes: Sequence[torch.dtype] = (torch.float32, torch.float64),
+    dtypes: Sequence[torch.dtype | str] = (torch.float32, torch.float64),
     reference: Callable[..., Any] | None = None,
 ) -> Compared:
     """Runs an overload forward and backward on both sides; raises AssertionError where gradients differ.
 
     Second derivatives are compared where the CPU has them. In float64 the device's gradients are also held against
-    differences (`torch.autograd.gradcheck` and ``gradgradcheck``, fast mode) where the CPU's pass. An in-place form is
+    differences (`torch.autograd.gradcheck`, and ``gradgradcheck`` where there are second derivatives; fast mode, small
+    cases) where the CPU's pass. An in-place form is
     given a clone of the leaf, as autograd demands. ``reference`` is a differentiable function that stands in for the
     operator on the CPU. ``fallback`` allows operators to go through the CPU fallback. The
     result says in how many of ``count`` cases there was a gradient: none for an operator without a derivative, and
@@ -61,7 +64,8 @@ def check_gradients(
     """
     subject = gradient_subject(name, device, fallback, reference)
     compared = Compared()
-    tried = differentiable_dtypes(subject, dtypes)
+    tried = differentiable_dtypes(subject, asked_dtypes(dtypes) or ())
+    asked_count(count)
 
     def check(case: Case) -> None:
         problems = examine_gradients(case, subject, compared)
@@ -109,9 +113,12 @@ def examine_gradients(case: Case, subject: Subject, compared: Compared) -> tuple
     compared.cases += 1
     compared.second += bool(expected.second)
     problems = _compare(case, subject.domain, expected, actual)
-    if not problems and _checks_out(case, subject, "cpu", subject.reference) is None:
-        compared.differences += 1
-        difference = _checks_out(case, subject, subject.device, case.op.call)
+    for order in (1, 2) if expected.second else (1,):
+        if problems or _checks_out(case, subject, "cpu", subject.reference, order) is not None:
+            break
+        compared.differences += order == 1
+        compared.second_differences += order == 2
+        difference = _checks_out(case, subject, subject.device, case.op.call, order)
         problems += [Problem(Category.GRADIENT, difference)] if difference else []
     taken = {op for op, count in fallback_counts(subject.device).items() if count != before.get(op, 0)}
     if taken and not subject.fallback:
@@ -197,14 +204,16 @@ def _gradients(results: list[Tensor], leaves: dict[str, Tensor], keep: bool) -> 
 
 # Where the fast mode of gradcheck finds a contradiction, it goes through the elements one by one to say which.
 _MOST_DIFFERENCES = 512
+# Of second order each of them is a backward pass.
+_MOST_SECOND_DIFFERENCES = 64
 
 
-def _checks_out(case: Case, subject: Subject, device: str, call: Callable[..., Any]) -> str | None:
-    """None when the gradients agree with differences; a sentence when they do not, or cannot be asked."""
+def _checks_out(case: Case, subject: Subject, device: str, call: Callable[..., Any], order: int = 1) -> str | None:
+    """None when the gradients of that order agree with differences; a sentence when they do not, or cannot be asked."""
     tensors = [spec for _, spec in case.tensors()]
     if any(spec.dtype.is_floating_point and spec.dtype != torch.float64 for spec in tensors):
         return "differences need double precision"
-    if sum(spec.value.numel() for spec in tensors) > _MOST_DIFFERENCES:
+    if sum(spec.value.numel() for spec in tensors) > (_MOST_DIFFERENCES if order == 1 else _MOST_SECOND_DIFFERENCES):
         return "differences of so many elements take minutes"
     # a step along one of several names for a number moves them all
     function, leaves = _as_function(case.dense(), subject.domain, device, call)
@@ -215,9 +224,16 @@ def _checks_out(case: Case, subject: Subject, device: str, call: Callable[..., A
     try:
         with quietly():
             inputs = tuple(leaves.values())
-            torch.autograd.gradcheck(differentiable, inputs, fast_mode=True)
+            if order == 1:
+                torch.autograd.gradcheck(differentiable, inputs, fast_mode=True)
+            else:
+                # cotangents of its own choice would be other ones in each run
+                results = differentiable(*inputs)
+                cotangents = tuple(_cotangent(r.shape, r.dtype).to(r.device).requires_grad_() for r in results)
+                torch.autograd.gradgradcheck(differentiable, inputs, cotangents, fast_mode=True)
     except Exception as error:
-        return f"has gradients that differences contradict: {str(error).splitlines()[0] if str(error) else error!r}"
+        what = "gradients" if order == 1 else "second derivatives"
+        return f"has {what} that differences contradict: {str(error).splitlines()[0] if str(error) else error!r}"
     return None
 
 

@@ -14,6 +14,14 @@ _LIST = re.compile(r"^List\[(.*)\]$")
 _OPTIONAL = re.compile(r"^Optional\[(.*)\]$")
 
 
+class UnknownOverload(LookupError):
+    """PyTorch has no overload of that name in this process."""
+
+
+class NeedsRule(LookupError):
+    """Type and name say too little about an argument, so that none can be drawn."""
+
+
 @dataclass(frozen=True)
 class Kind:
     """The type of an argument: ``Tensor?[]`` is ``Kind("Tensor", optional=False, many=True, optional_items=True)``."""
@@ -107,7 +115,7 @@ def load_overload(name: str) -> Overload:
     try:
         call = getattr(getattr(getattr(torch.ops, namespace), base), overload or "default")
     except AttributeError:
-        raise LookupError(f"PyTorch {torch.__version__} has no operator overload {name}") from None
+        raise UnknownOverload(f"PyTorch {torch.__version__} has no operator overload {name}") from None
     schema = call._schema
     return Overload(
         name=f"{namespace}::{base}" + (f".{overload}" if overload else ""),

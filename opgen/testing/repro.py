@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from opgen.testing.case import Case, DeviceHere, SeededGenerator, StorageOf, TensorSpec
+from opgen.testing.origins import Borrowed, definition, written
 from opgen.testing.overload import Overload
 from opgen.testing.problem import Category
 
@@ -44,7 +45,6 @@ def show(device, op):
 
 
 """
-_ALWAYS_WARNING = _SHOW.replace("    try:", "    torch.set_warn_always(True)\\n    try:")
 
 
 def script(
@@ -56,14 +56,16 @@ def script(
 ) -> str:
     """Python source that makes the call on the CPU and on ``device`` and prints results and arguments afterwards.
 
-    ``reference`` is what is called on the CPU instead of the operator; one that cannot be imported (a lambda) is left
-    out. ``backward`` prints the gradients, too. ``about`` says what is wrong, so that the script shows that: warnings
-    that are given once for a process, or what ran on the CPU.
+    ``reference`` is what is called on the CPU instead of the operator. That and an operator of one's own come by
+    import, by loading what defines them, or by their source; where a reader has to supply one of them, the script says
+    so at its top, and ends there until that is done. ``backward`` prints the gradients, too. ``about`` says what is
+    wrong, so that the script shows that: warnings that are given once for a process, or what ran on the CPU.
     """
     target = _name_of_overload(case.op)
-    instead = _importable(reference) if reference and reference is not case.op.call else None
+    own = definition(case.op)
+    instead = written(reference) if reference and reference is not case.op.call else Borrowed(name=target)
     names = [argument.name for argument in case.op.arguments if argument.name in case.arguments]
-    lines = ["import torch", *([instead[0]] if instead and instead[0] else []), ""]
+    lines = [*(f"# {note}" for note in (*own.notes, *instead.notes)), "import torch", *own.lines, *instead.lines, ""]
     lines += ['nan, inf = float("nan"), float("inf")', "", "", "def call(device, op):"]
     lines += ["    torch.manual_seed(7)"] if _is_random(case) else []
     known: dict[int, str] = {}
@@ -76,7 +78,7 @@ def script(
         if backward and first == _local(name) and (value.dtype.is_floating_point or value.dtype.is_complex):
             text, leaves = f"{text}.requires_grad_()", [*leaves, first]
         lines.append(f"    {_local(name)} = {text}")
-    lines.append(f"    results = op({', '.join(_passed(case, name, leaves) for name in names)})")
+    lines.append(f"    results = op({_passed(case, leaves)})")
     lines.append("    results = results if isinstance(results, (tuple, list)) else [results]")
     named = ", ".join(f'"{name}": {_local(name)}' for name in names if _holds_tensors(case.arguments[name]))
     lines.append('    named = {f"result {position}": result for position, result in enumerate(results)}')
@@ -95,21 +97,11 @@ def script(
     if Category.FALLBACK in about and device.partition(":")[0] == "musa":
         told = "print('on the CPU:', counts.on_host, torch.musa.fallback_counts())"
         on_device = f"with torch.musa.count_ops() as counts:\n    {on_device}{told}\n"
-    return "\n".join(lines) + shown + f'show("cpu", {instead[1] if instead else target})\n' + on_device
+    return "\n".join(lines) + shown + f'show("cpu", {instead.name})\n' + on_device
 
 
 def _name_of_overload(op: Overload) -> str:
     return f"torch.ops.{op.namespace}.{op.base}.{op.overload or 'default'}"
-
-
-def _importable(function: Callable[..., Any]) -> tuple[str, str] | None:
-    """An import line, empty for PyTorch's own operators, and an expression; None for what has no such name."""
-    if isinstance(function, torch._ops.OpOverload):
-        return "", f"torch.ops.{function.name().replace('::', '.')}" + ("" if "." in function.name() else ".default")
-    module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", "<>")
-    if not module or module == "__main__" or "<" in name:
-        return None
-    return f"from {module} import {name.partition('.')[0]}", name
 
 
 def _is_random(case: Case) -> bool:
@@ -126,11 +118,18 @@ def _specs(value: Any) -> Iterator[TensorSpec]:
             yield item
 
 
-def _passed(case: Case, name: str, leaves: list[str]) -> str:
-    # what is written cannot be a leaf
-    argument = case.op.find(name)
-    clone = ".clone()" if argument and argument.written and _local(name) in leaves else ""
-    return f"{name}={_local(name)}{clone}"
+def _passed(case: Case, leaves: list[str]) -> str:
+    """The arguments of the call, by position as long as none is left out, as `make_live` passes them: a reference may
+    have other names for them."""
+    given: list[str] = []
+    gap = False
+    for argument in case.op.arguments:
+        gap = gap or argument.keyword or argument.name not in case.arguments
+        if argument.name in case.arguments:
+            # what is written cannot be a leaf
+            clone = ".clone()" if argument.written and _local(argument.name) in leaves else ""
+            given.append(f"{argument.name}=" * gap + _local(argument.name) + clone)
+    return ", ".join(given)
 
 
 _TAKEN = frozenset({"device", "op", "results", "named", "wanted", "weights", "gradients"})
@@ -155,11 +154,11 @@ def _source(value: Any) -> str:
 
 
 def _tensor_source(spec: TensorSpec) -> str:
-    values = spec.base.tolist()
-    if len(values) > _LONG and len(set(map(repr, values))) == 1:
-        text = f"torch.full([{len(values)}], {values[0]!r}, dtype={spec.dtype})"
+    size = spec.base.numel()
+    if size > _LONG and _one_value(spec.base):
+        text = f"torch.full([{size}], {spec.base[0].item()!r}, dtype={spec.dtype})"
     else:
-        text = f"torch.tensor({values}, dtype={spec.dtype})"
+        text = f"torch.tensor({spec.base.tolist()}, dtype={spec.dtype})"
     if not spec.on_cpu:
         text += ".to(device)"
     shape = list(spec.shape)
@@ -169,3 +168,9 @@ def _tensor_source(spec: TensorSpec) -> str:
         text += f".reshape({shape})"
     text += ".conj()" if spec.conjugated else ""
     return f"torch._neg_view({text})" if spec.negated else text
+
+
+def _one_value(base: torch.Tensor) -> bool:
+    """True where all elements are the same, signs of zeros and nan included."""
+    bits = base.resolve_conj().contiguous().view(torch.uint8).view(base.numel(), -1)
+    return bool((bits == bits[0]).all())

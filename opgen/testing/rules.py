@@ -9,7 +9,7 @@ import torch
 
 from opgen.testing.build import OMIT, Build, Rule
 from opgen.testing.case import DeviceHere, SeededGenerator, TensorSpec
-from opgen.testing.overload import Argument
+from opgen.testing.overload import Argument, NeedsRule
 from opgen.testing.source import choose, one_in, subset
 from opgen.testing.tensors import FLOATING, Numbers, broadcastable
 
@@ -32,7 +32,7 @@ def make_argument(build: Build, argument: Argument) -> Any:
     named = _BY_NAME.get((argument.kind.base, argument.name))
     if named:
         return named(build, argument)
-    return _BY_KIND[argument.kind.base](build, argument)
+    return _BY_KIND.get(argument.kind.base, _storage)(build, argument)
 
 
 def _defaulted(build: Build, argument: Argument) -> bool:
@@ -183,7 +183,10 @@ def _generator(build: Build, argument: Argument) -> Any:
 def _string(build: Build, argument: Argument) -> Any:
     if argument.has_default or argument.kind.optional:
         return OMIT if argument.has_default else None
-    raise LookupError(f"{build.op.name}: string argument {argument.name!r} needs a rule in the domain table")
+    raise NeedsRule(
+        f"{build.op.name}: string argument {argument.name!r} needs a rule: `arguments` of check_overload, or a line "
+        "in the table of domains"
+    )
 
 
 def _rounding_mode(build: Build, argument: Argument) -> Any:
@@ -199,7 +202,7 @@ def _device(build: Build, argument: Argument) -> Any:
 
 
 def _storage(build: Build, argument: Argument) -> Any:
-    raise LookupError(f"{build.op.name}: argument {argument.name!r} of type {argument.kind.base} needs a rule")
+    raise NeedsRule(f"{build.op.name}: argument {argument.name!r} of type {argument.kind.base} needs a rule")
 
 
 _BY_KIND: dict[str, Rule] = {

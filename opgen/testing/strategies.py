@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 from hypothesis import strategies as st
 from torch import Tensor
 
+from opgen.testing.asked import asked_value
 from opgen.testing.build import OMIT, Build, Domain
 from opgen.testing.case import Case, TensorSpec
 from opgen.testing.overload import Overload, functional_of
@@ -34,7 +35,8 @@ def make_case(op: Overload, domain: Domain, reference: Call, source: Source, dty
         build.made.update(domain.prepare(build))
     for argument in op.inputs:
         if argument.name not in build.made:
-            value = domain.arguments.get(argument.name, make_argument)(build, argument)
+            rule = domain.arguments.get(argument.name, make_argument)
+            value = asked_value(op.name, argument.name, rule, rule(build, argument))
             if value is not OMIT:
                 build.made[argument.name] = value
     arguments = {a.name: build.made[a.name] for a in op.inputs if build.made.get(a.name, OMIT) is not OMIT}
@@ -61,6 +63,25 @@ def _accepts(op: Overload, domain: Domain, reference: Call, dtype: torch.dtype) 
             accepted += run(case, "cpu", reference).error is None
     # a case may pass because another operand's dtype wins the promotion
     return accepted * 4 >= tried and accepted > 0
+
+
+def refused_cases(op: Overload, domain: Domain, reference: Call, dtype: torch.dtype, seeds: range) -> Iterator[Case]:
+    """Cases of a main dtype that the reference does not take, as far as arguments of it can be made."""
+    for seed in seeds:
+        try:
+            case = make_case(op, domain, reference, SeededSource(seed), (dtype,))
+        except Exception:  # some rules compute, with operators that do not take the dtype either
+            continue
+        yield case
+
+
+def refusal(op: Overload, domain: Domain, reference: Call, dtype: torch.dtype) -> Exception | None:
+    """What the reference raises for the first case of a main dtype that it refuses; None where it takes all."""
+    errors = (
+        run(make_case(op, domain, reference, SeededSource(seed), (dtype,)), "cpu", reference).error
+        for seed in range(_ATTEMPTS)
+    )
+    return next((error for error in errors if error is not None), None)
 
 
 # How the tensors given as out= are made. "exact" is the commonest; the others are one of upstream's promises each.

@@ -8,7 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from opgen.diagnostics import Location, OpgenError
 from opgen.truth.digest import Digests, holds
+from opgen.truth.failing import LOAD, Failure
+from opgen.truth.keeping import merged_with
 from opgen.truth.plan import Planned
 from opgen.truth.pool import answers
 from opgen.truth.probe import Task
@@ -17,7 +20,7 @@ from opgen.truth.record import DtypeResult, Record, Verdict
 if TYPE_CHECKING:
     from opgen.truth.store import Store
 
-__all__ = ["Settings", "campaign", "commit_of", "record_of"]
+__all__ = ["Run", "Settings", "campaign", "commit_of", "record_of"]
 
 
 @dataclass(frozen=True)
@@ -30,8 +33,20 @@ class Settings:
     """Names without "torch."; None for all."""
     timeout: float = 60
     jobs: int = 1
-    shrink: bool = False
+    shrink: bool = True
     load: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a campaign has of one overload."""
+
+    record: Record
+    """What is known now; where there is a ``failure``, a record without verdicts that is kept nowhere."""
+    failure: Failure | None = None
+    """Why it could not be run."""
+    unkept: str | None = None
+    """Why what has just been run does not take the place of the record that is kept; None where it does."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +57,10 @@ class Provenance:
     commit: str
     settings: Settings
 
+    def digest(self, op: str, calls: tuple[str, ...]) -> str:
+        """For an overload inside which ``calls`` ran in this campaign."""
+        return self.digests.beside(self.digests.of(op, calls), self.settings.load)
+
 
 def campaign(
     planned: Iterable[Planned],
@@ -50,30 +69,49 @@ def campaign(
     root: Path,
     store: Store | None = None,
     known: Mapping[str, Record] | None = None,
+    fresh: bool = False,
     run: Callable[[Iterable[Task], int], Iterator[dict[str, Any]]] = answers,
-) -> Iterator[Record]:
-    """The record of each overload: at once where it is ``known`` and answers the settings, else when it has been run.
+) -> Iterator[Run]:
+    """What is known of each overload: at once where its ``known`` record answers the settings, else when it has been
+    run; ``fresh`` runs all.
 
-    Records are kept in ``store`` before they are given. Closing the iterator ends the run.
+    Records are kept in ``store`` before they are given, where they say at least as much as the known ones that hold
+    (`opgen.truth.keeping`). Closing the iterator ends the run. Raises OpgenError where what is to be loaded does not.
     """
     provenance = Provenance(digests.freeze(), commit_of(root), settings)
+    holding = {op: record for op, record in (known or {}).items() if holds(record, digests)}
     left: dict[str, Planned] = {}
     for overload in planned:
-        record = (known or {}).get(overload.op)
-        if record is not None and answers_settings(record, settings) and holds(record, digests):
-            yield record
+        record = holding.get(overload.op)
+        if record is not None and not fresh and not record.loaded and answers_settings(record, settings):
+            yield Run(record)
         elif overload.skipped is not None:
             yield _kept(_untested(overload, provenance), store)
         else:
             left[overload.op] = overload
     tasks = [_task(overload, settings) for overload in left.values()]
     for answer in run(tasks, settings.jobs):
-        record = record_of(answer, provenance)
-        before = (known or {}).get(record.op)
-        if before is not None and not record.complete and _same_run(before, record) and holds(before, digests):
-            # the dtypes that were asked for come to those that are known
-            record = replace(record, dtypes={**before.dtypes, **record.dtypes}, complete=before.complete)
-        yield _kept(record, store)
+        record, failure = record_of(answer, provenance), failure_of(answer)
+        if failure is not None:
+            yield Run(record, failure)
+            continue
+        if settings.load and not left[record.op].loaded:
+            merged: Record = record
+            why: str | None = "operators were loaded beside it, which could change what it does"
+        else:
+            merged, why = merged_with(holding.get(record.op), record, provenance.digest)
+        yield _kept(merged, store) if why is None else Run(record, unkept=why)
+
+
+def failure_of(answer: Mapping[str, Any]) -> Failure | None:
+    """Why a task could not be run. Raises OpgenError, with the place, for a file that does not load: no task would fare
+    better."""
+    if answer["failure"] is None:
+        return None
+    failure = Failure.from_json(answer["failure"])
+    if failure.kind == LOAD:
+        raise OpgenError(failure.message, Location(failure.path, failure.line), "--load names what registers operators")
+    return failure
 
 
 def answers_settings(record: Record, settings: Settings) -> bool:
@@ -87,7 +125,6 @@ def record_of(answer: Mapping[str, Any], provenance: Provenance) -> Record:
     """What a server said, with everything that is needed to get it again."""
     digests, settings = provenance.digests, provenance.settings
     calls = tuple(answer["calls"])
-    digest = digests.of(answer["op"], calls)
     return Record(
         op=answer["op"],
         torch=digests.torch,
@@ -95,17 +132,17 @@ def record_of(answer: Mapping[str, Any], provenance: Provenance) -> Record:
         commit=provenance.commit,
         seed=settings.seed,
         reference=answer["reference"] or "cpu",
-        # what was loaded is no source of the project: nobody could tell whether it has changed
-        digest=digest if not settings.load else f"{digest} and {len(settings.load)} loaded",
+        digest=provenance.digest(answer["op"], calls),
         seconds=round(answer["seconds"], 2),
         dtypes={
             name: DtypeResult(**{**result, "verdict": Verdict(result["verdict"])})
             for name, result in answer["dtypes"].items()
         },
-        reason=answer["reason"],
+        reason=answer["failure"]["message"] if answer["failure"] is not None else answer["reason"],
         asked=settings.cases,
         complete=settings.dtypes is None,
         calls=calls,
+        loaded=settings.load,
     )
 
 
@@ -139,15 +176,18 @@ def _task(overload: Planned, settings: Settings) -> Task:
 
 
 def _untested(overload: Planned, provenance: Provenance) -> Record:
-    nothing = {"op": overload.op, "reference": "", "dtypes": {}, "calls": [], "seconds": 0.0}
+    nothing: dict[str, Any] = {
+        "op": overload.op,
+        "reference": "",
+        "failure": None,
+        "dtypes": {},
+        "calls": [],
+        "seconds": 0.0,
+    }
     return replace(record_of({**nothing, "reason": overload.skipped}, provenance), complete=True)
 
 
-def _same_run(one: Record, other: Record) -> bool:
-    return (one.seed, one.asked) == (other.seed, other.asked)
-
-
-def _kept(record: Record, store: Store | None) -> Record:
+def _kept(record: Record, store: Store | None) -> Run:
     if store is not None:
         store.save(record)
-    return record
+    return Run(record)

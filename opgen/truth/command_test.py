@@ -43,7 +43,8 @@ def command(
     random cases of every dtype, gradients, and the tests of PyTorch's own operator database that name it. Nothing is
     kept; `opgen truth` keeps verdicts for the matrix.
 
-    The exit status is 1 when a verdict is not STRICT for a dtype that the device supports.
+    The exit status is 1 when a verdict is not STRICT for a dtype that the device supports, or something could not be
+    run.
     """
     from contextlib import nullcontext
     from dataclasses import asdict, replace
@@ -54,7 +55,7 @@ def command(
     from opgen.truth.databases import asked
     from opgen.truth.record import Verdict
     from opgen.truth.session import bring_up_to_date, open_session, select
-    from opgen.truth.tell import dtype_rows, print_scripts
+    from opgen.truth.tell import dtype_rows, not_run, print_scripts
 
     settings = replace(settings_of(cases, seed, dtypes, jobs, timeout, load), shrink=True)
     session = open_session()
@@ -62,9 +63,9 @@ def command(
     if build:
         bring_up_to_date(session, settings.jobs)
     with asked(session.project.root, op) if judge else nullcontext() as pending:
-        run = {r.op: r for r in campaign(planned, settings, session.digests, session.project.root)}
+        runs = {r.record.op: r for r in campaign(planned, settings, session.digests, session.project.root)}
         answer = pending.answer() if pending is not None else None
-    records = [run[overload.op] for overload in planned]
+    records = [runs[overload.op].record for overload in planned]
     if output == "json":
         document = {"databases": asdict(answer) if answer is not None else None, "records": _as_json(records)}
         click.echo(json.dumps(document, indent=1))
@@ -81,6 +82,8 @@ def command(
     click.echo(
         f"{sum(r.seconds for r in records):.1f} s of CPU time", err=reporter().prose_to_stderr or output == "json"
     )
+    if any(run.failure is not None for run in runs.values()):
+        raise not_run(runs.values())
     wrong = any(record.verdict is not Verdict.STRICT for record in records if _counts(record))
     if wrong or (answer is not None and answer.failures):
         raise SystemExit(1)

@@ -19,6 +19,7 @@ from opgen.truth.options import campaign_options, settings_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from opgen.truth.campaign import Run
     from opgen.truth.plan import Planned
     from opgen.truth.record import Record
 
@@ -53,12 +54,17 @@ def command(
     on where it was. What has not changed since it was run (kernel, headers, toolkit, test bench, PyTorch) is not run
     again. `opgen coverage` shows the verdicts in its matrix.
 
-    The exit status says whether everything was run, not how it went.
+    A record is never replaced by one that says less while it still holds: a run with --dtype is merged into it by
+    dtype, one with fewer --cases is shown and not kept. Of operators that come by --load alone records are kept, too,
+    beside the matrix.
+
+    The exit status says whether everything was run, not how it went: it is 1 where an overload could not be run, or
+    what --load names not be loaded.
     """
     from opgen.truth.campaign import campaign
     from opgen.truth.session import bring_up_to_date, open_session, select
     from opgen.truth.store import COMMITTED, committed_records, valid_records
-    from opgen.truth.tell import print_worst, totals, worst_first
+    from opgen.truth.tell import not_run, print_worst, tell_unkept, totals, worst_first
 
     settings = settings_of(cases, seed, dtypes, jobs, timeout, load)
     session = open_session()
@@ -69,19 +75,28 @@ def command(
     if build:
         bring_up_to_date(session, settings.jobs)
     names = [overload.op for overload in planned]
-    committed = {} if fresh else committed_records(session.project.root / COMMITTED)
-    known = {} if fresh else valid_records(session.store.load_all(), committed, session.digests, names)
-    records: list[Record] = []
+    known = valid_records(
+        session.store.load_all(), committed_records(session.project.root / COMMITTED), session.digests, names
+    )
+    runs: list[Run] = []
     with _progress(len(planned)) as step:
-        for record in campaign(planned, settings, session.digests, session.project.root, session.store, known):
-            records.append(record)
-            step(record)
+        for run in campaign(planned, settings, session.digests, session.project.root, session.store, known, fresh):
+            runs.append(run)
+            step(run.record)
+    records = [run.record for run in runs if run.failure is None]
     if output == "json":
-        click.echo(
-            json.dumps({"totals": totals(records), "records": [r.to_json() for r in worst_first(records)]}, indent=1)
-        )
+        document = {
+            "totals": totals(records),
+            "records": [r.to_json() for r in worst_first(records)],
+            "unkept": {run.record.op: run.unkept for run in runs if run.unkept is not None},
+            "failures": {run.record.op: run.failure.message for run in runs if run.failure is not None},
+        }
+        click.echo(json.dumps(document, indent=1))
     else:
         print_worst(records, _SHOWN)
+    tell_unkept(runs)
+    if any(run.failure is not None for run in runs):
+        raise not_run(runs)
 
 
 def _lacks_kernel(overload: Planned) -> bool:

@@ -69,6 +69,11 @@ class Digests:
             found.update(f"\0{name}\0{self.kernel(name)}".encode())
         return found.hexdigest()
 
+    def beside(self, digest: str, loaded: Iterable[str]) -> str:
+        """The digest for a process that had loaded these files: their contents count, though not what they import."""
+        contents = [_content(path) for path in loaded]
+        return f"{digest} loaded {_sha(*contents)}" if contents else digest
+
     def freeze(self) -> Digests:
         """Reads every source now: what is edited while operators run is not what was run."""
         for op in self.registrations:
@@ -114,7 +119,7 @@ def holds(record: Record, digests: Digests) -> bool:
     return (
         record.torch == digests.torch
         and record.target == digests.target
-        and record.digest == digests.of(record.op, record.calls)
+        and record.digest == digests.beside(digests.of(record.op, record.calls), record.loaded)
     )
 
 
@@ -147,6 +152,13 @@ def _stubs_of(registration: Registration) -> tuple[str, ...]:
     out = str(registration.group.out.func.name) if registration.group is not None else registration.op
     legacy, reused = legacy_stubs().get(out), reused_stubs().get(registration.op)
     return (*(legacy.stubs if legacy is not None else ()), *(reused.stubs if reused is not None else ()))
+
+
+def _content(path: str) -> str:
+    try:
+        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    except OSError:  # gone: nothing that was told of it holds
+        return path
 
 
 def _sha(*texts: str) -> str:

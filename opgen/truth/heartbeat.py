@@ -23,8 +23,9 @@ class Beat:
     case: int = 0
     """The number of the case in that dtype, from 1."""
     phase: str = ""
-    """trying: which dtypes the reference takes; reference: only the CPU has been asked for this case; device: from the
-    call on the device on; gradients: in backward."""
+    """loading: what the task loads (``script`` names the file); starting; trying: which dtypes the reference takes;
+    reference: only the CPU has been asked for this case; device: from the call on the device on; gradients: in
+    backward."""
     script: str = ""
     """A program that makes the case again."""
 

@@ -32,6 +32,8 @@ class Planned:
     """Whether gradients are part of its verdict: a functional overload that may be differentiable."""
     skipped: str | None = None
     """Why it is not run: it has no kernel, or no arguments can be drawn for it."""
+    loaded: bool = False
+    """Whether the project does not know it: only what `--load` names has it."""
 
 
 def plan(sources: Sources, analysis: Analysis) -> dict[str, Planned]:

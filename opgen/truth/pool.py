@@ -15,6 +15,7 @@ from dataclasses import asdict
 from typing import IO, Any
 
 from opgen.diagnostics import OpgenError
+from opgen.truth.failing import PROCESS, Failure
 from opgen.truth.probe import Task
 
 __all__ = ["answers", "environment"]
@@ -126,7 +127,8 @@ def answers(tasks: Iterable[Task], jobs: int) -> Iterator[dict[str, Any]]:
 
 def _took_the_server_down(task: Task) -> dict[str, Any]:
     reason = "the process that watches over it was killed, twice: memory ran out?"
-    return {"op": task.op, "reference": "", "reason": reason, "dtypes": {}, "calls": [], "seconds": 0.0}
+    failure = asdict(Failure(PROCESS, reason))
+    return {"op": task.op, "reference": "", "failure": failure, "reason": None, "dtypes": {}, "calls": [], "seconds": 0}
 
 
 def _does_not_start(errors: IO[str]) -> OpgenError:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import runpy
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opgen.backend import MUSA
+from opgen.truth.failing import BENCH, Failure, of_load
 from opgen.truth.heartbeat import Beat, Heartbeat
 from opgen.truth.judging import judge, sentence, with_gradients
 
@@ -21,6 +20,8 @@ __all__ = ["Task", "probe"]
 
 # Backward runs forward as well and is compared per argument: a few cases say as much.
 _GRADIENT_CASES = 5
+# Of each dtype that the operator refuses: whether the device refuses it does not hang on the shape.
+_REFUSED_CASES = 4
 
 
 @dataclass(frozen=True)
@@ -59,15 +60,25 @@ Send = Callable[[Mapping[str, Any]], None]
 def probe(task: Task, beat: Heartbeat, send: Send) -> None:
     """Runs the task and sends a message for the dtypes there are, for each of them, and at the end.
 
-    A fault of the test bench (an argument without a rule, say) is a message with the reason why nothing was tested.
+    An argument without a rule is a message with the reason why nothing was tested. What kept the task from being run,
+    a file that does not load or a fault of the test bench, is a message with the failure.
     """
     import torch
 
+    from opgen.testing.origins import load
+    from opgen.testing.overload import NeedsRule, UnknownOverload
     from opgen.testing.subject import load_subject
 
+    for path in task.load:
+        beat.note(Beat(phase="loading", script=path))
+        try:
+            load(path)
+        except BaseException as error:
+            send({"failure": asdict(of_load(path, error))})
+            send({"end": True})
+            return
+    beat.note(Beat(phase="starting"))
     try:
-        for path in task.load:
-            _load(path)
         subject = load_subject(task.op, device=task.device)
         beat.note(Beat(phase="trying"))
         wanted = task.dtypes
@@ -75,16 +86,26 @@ def probe(task: Task, beat: Heartbeat, send: Send) -> None:
         names = [name for name in accepted if wanted is None or name in wanted]
         send({"reference": subject.compared_with, "dtypes": names})
         if not accepted:
-            send({"reason": "the reference refuses every case: the table of domains lacks a rule for it"})
+            send({"reason": sentence(subject.why_no_dtypes())})
+        elif not names:
+            send({"reason": f"the reference takes none of the dtypes that were asked for, but {', '.join(accepted)}"})
         for name in names:
             if name not in task.skip:
-                _probe_dtype(task, getattr(torch, name), beat, send)
+                _probe_dtype(task, getattr(torch, name), subject.reference, beat, send)
+        for dtype in subject.refused([getattr(torch, name) for name in accepted]):
+            name = str(dtype).removeprefix("torch.")
+            if name not in task.skip and (wanted is None or name in wanted):
+                _probe_refused(task, dtype, beat, send)
+    except NeedsRule as error:
+        send({"reason": f"no arguments can be drawn for it: {sentence(str(error))}"})
     except Exception as error:
-        send({"reason": f"the test bench cannot run it: {type(error).__name__}: {sentence(str(error))}"})
+        said = sentence(str(error)) if isinstance(error, UnknownOverload) else f"{type(error).__name__}: {error}"
+        message = f"the test bench cannot run it: {sentence(said)}"
+        send({"failure": asdict(Failure(BENCH, message))})
     send({"end": True})
 
 
-def _probe_dtype(task: Task, dtype: Any, beat: Heartbeat, send: Send) -> None:
+def _probe_dtype(task: Task, dtype: Any, reference: Callable[..., Any], beat: Heartbeat, send: Send) -> None:
     from opgen.testing.repro import script
     from opgen.testing.survey import survey
 
@@ -96,7 +117,7 @@ def _probe_dtype(task: Task, dtype: Any, beat: Heartbeat, send: Send) -> None:
     def before(case: Any) -> None:
         nonlocal number
         number += 1
-        beat.note(Beat(name, number, "reference", script(case, task.device)))
+        beat.note(Beat(name, number, "reference", script(case, task.device, reference)))
 
     @contextmanager
     def watch() -> Iterator[None]:
@@ -122,6 +143,40 @@ def _probe_dtype(task: Task, dtype: Any, beat: Heartbeat, send: Send) -> None:
     if task.gradients and result.agreed and (dtype.is_floating_point or dtype.is_complex):
         result = with_gradients(result, _gradients(task, dtype, beat))
     send({"dtype": name, "result": asdict(result), "calls": sorted(calls)})
+
+
+def _probe_refused(task: Task, dtype: Any, beat: Heartbeat, send: Send) -> None:
+    """A dtype that the operator refuses has a result only where the device does not refuse it."""
+    from opgen.testing.repro import script
+    from opgen.testing.survey import survey_refusals
+
+    name = str(dtype).removeprefix("torch.")
+    calls: Counter[str] = Counter()
+    number = 0
+
+    def before(case: Any) -> None:
+        nonlocal number
+        number += 1
+        beat.note(Beat(name, number, "reference", script(case, task.device)))
+
+    @contextmanager
+    def watch() -> Iterator[None]:
+        beat.phase("device")
+        with _counted(task, calls, Counter()):
+            yield
+
+    found = survey_refusals(
+        task.op,
+        dtype,
+        count=min(task.cases, _REFUSED_CASES),
+        seed=task.seed,
+        device=task.device,
+        fallback=task.fallback,
+        before=before,
+        watch=watch,
+    )
+    if found.findings:
+        send({"dtype": name, "result": asdict(judge(found, {})), "calls": sorted(calls)})
 
 
 @contextmanager
@@ -178,16 +233,3 @@ def _gradients(task: Task, dtype: Any, beat: Heartbeat) -> Survey:
         before=before,
         shrink=task.shrink,
     )
-
-
-def _load(path: str) -> None:
-    import torch
-
-    if Path(path).suffix == ".py":
-        # what registers an operator has to live as long as the operator
-        _KEPT.append(runpy.run_path(path))
-    else:
-        torch.ops.load_library(path)
-
-
-_KEPT: list[dict[str, Any]] = []

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from enum import Enum
 from typing import Any
 
-__all__ = ["DtypeResult", "Record", "Verdict", "worst"]
+__all__ = ["ENOUGH", "DtypeResult", "Record", "Verdict", "worst"]
 
 
 class Verdict(str, Enum):
@@ -27,6 +27,9 @@ class Verdict(str, Enum):
     FAILED = "FAILED"
     UNTESTED = "UNTESTED"
 
+
+ENOUGH = 20
+"""Cases of each dtype, and what is run by default. A run of fewer is a look, and counts for no overload as STRICT."""
 
 # Best first. An untested dtype says nothing, so it never hides what another dtype has shown.
 _SEVERITY = (Verdict.UNTESTED, Verdict.STRICT, Verdict.PARTIAL, Verdict.FAILED)
@@ -97,6 +100,29 @@ class Record:
     """False when only some of the dtypes were asked for."""
     calls: tuple[str, ...] = ()
     """The operators that ran on the device inside the overload, itself among them: the digest covers their sources."""
+    loaded: tuple[str, ...] = ()
+    """Files of operators that were loaded before, by absolute path; the digest covers them, not what they import."""
+
+    @property
+    def narrow(self) -> str | None:
+        """Why too little was run to call the overload STRICT as a whole; None where enough was."""
+        if not self.dtypes:
+            return None
+        if not self.complete:
+            return f"only {', '.join(self.dtypes)} {'was' if len(self.dtypes) == 1 else 'were'} run"
+        if self.asked < ENOUGH:
+            return f"only {self.asked} {'case was' if self.asked == 1 else 'cases were'} run of each dtype"
+        return None
+
+    @property
+    def counted(self) -> Verdict:
+        """The verdict as the matrix counts it: STRICT takes all dtypes and `ENOUGH` cases of each, a fault but one."""
+        return Verdict.UNTESTED if self.verdict is Verdict.STRICT and self.narrow else self.verdict
+
+    @property
+    def why_counted(self) -> str | None:
+        """Why it does not count as STRICT."""
+        return self.narrow if self.counted is not self.verdict else self.why
 
     @property
     def why(self) -> str | None:
@@ -121,6 +147,7 @@ class Record:
         """Plain dicts, keys in the order above, empty fields of dtypes left out."""
         plain = asdict(self)
         plain["calls"] = list(self.calls)
+        plain["loaded"] = list(self.loaded)
         plain["dtypes"] = {
             name: {key: value for key, value in asdict(result).items() if value or key in ("verdict", "cases")}
             for name, result in self.dtypes.items()
@@ -134,4 +161,5 @@ class Record:
             name: DtypeResult(**{**result, "verdict": Verdict(result["verdict"])})
             for name, result in plain["dtypes"].items()
         }
-        return Record(**{**plain, "dtypes": dtypes, "calls": tuple(plain.get("calls", ()))})
+        lists = {name: tuple(plain.get(name, ())) for name in ("calls", "loaded")}
+        return Record(**{**plain, "dtypes": dtypes, **lists})

@@ -23,7 +23,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from opgen.backend import MUSA
-from opgen.truth.heartbeat import Heartbeat
+from opgen.truth.failing import PROCESS, Failure, loading
+from opgen.truth.heartbeat import Beat, Heartbeat
 from opgen.truth.judging import crashed, hung, sentence
 from opgen.truth.probe import Task, probe
 
@@ -82,7 +83,8 @@ def _serve(task: Task, beat: Heartbeat) -> dict[str, Any]:
     """The answer to one task: what a Record needs of it."""
     dtypes: dict[str, Any] = {}
     calls: set[str] = set()
-    answer: dict[str, Any] = {"op": task.op, "reference": "", "reason": None, "dtypes": dtypes, "seconds": 0.0}
+    answer: dict[str, Any] = {"op": task.op, "reference": "", "reason": None, "failure": None, "seconds": 0.0}
+    answer["dtypes"] = dtypes
     while True:
         child = _run(replace(task, skip=tuple(dtypes)), beat)
         answer["seconds"] += child.seconds
@@ -91,15 +93,19 @@ def _serve(task: Task, beat: Heartbeat) -> dict[str, Any]:
                 dtypes[message["dtype"]] = message["result"]
                 calls.update(message["calls"])
             answer["reference"] = message.get("reference", answer["reference"])
-            answer["reason"] = message.get("reason", answer["reason"])
+            for name in ("reason", "failure"):
+                answer[name] = message.get(name, answer[name])
         if child.messages and "end" in child.messages[-1]:
             break
         last = beat.last()
         how = _how(child.status)
         if not last.dtype or last.dtype in dtypes:
             ended = f"no answer within {task.timeout * _START_FACTOR:g} s" if child.hung else how
-            where = "the reference, while its dtypes are tried:" if last.phase == "trying" else "before the first case:"
-            answer["reason"] = " ".join(filter(None, (where, ended, sentence(child.said))))
+            if last.phase == "trying" and not child.hung:
+                where = "the reference, while its dtypes are tried:"
+                answer["reason"] = " ".join(filter(None, (where, ended, sentence(child.said))))
+            else:
+                answer["failure"] = asdict(_before_the_first_case(last, ended, sentence(child.said)))
             break
         found = hung(last, task.timeout) if child.hung else crashed(last, how, child.said)
         dtypes[last.dtype] = asdict(found)
@@ -141,7 +147,7 @@ def _receive(reading: int, pid: int, beat: Heartbeat, timeout: float) -> tuple[b
             received += chunk
         if beat.count() != count or ready:
             count, since = beat.count(), time.monotonic()
-        elif time.monotonic() - since > timeout * (1 if count else _START_FACTOR):
+        elif time.monotonic() - since > timeout * (1 if beat.last().dtype else _START_FACTOR):
             os.kill(pid, signal.SIGKILL)
             return received, True
 
@@ -163,6 +169,13 @@ def _be_child(task: Task, beat: Heartbeat, writing: int, output: int) -> None:
         status = 0
     finally:
         os._exit(status)  # nothing of the server's is this process's to clean up
+
+
+def _before_the_first_case(last: Beat, ended: str, said: str) -> Failure:
+    if last.phase == "loading":
+        return loading(last.script, ended, said)
+    where = "the reference, while its dtypes are tried:" if last.phase == "trying" else "before the first case:"
+    return Failure(PROCESS, " ".join(filter(None, (where, ended, said))))
 
 
 def _how(status: int) -> str:

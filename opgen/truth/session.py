@@ -98,7 +98,7 @@ def _unplanned(op: str, session: Session) -> Planned:
 
     upstream = session.analysis.upstream
     if op not in upstream.functions:
-        return Planned(op, fallback=False, gradients=False)
+        return Planned(op, fallback=False, gradients=False, loaded=True)
     state = state_of(op, session.analysis.registrations, upstream, session.sources.backend)
     missing = state in (State.MISSING, State.SKELETON)
     return Planned(op, False, may_have_gradient(op), "missing: no kernel for the device" if missing else None)

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import click
 
+from opgen.diagnostics import OpgenError
 from opgen.tables import print_table
 from opgen.truth.record import DtypeResult, Record, Verdict
 
-__all__ = ["dtype_rows", "print_scripts", "print_worst", "totals", "worst_first"]
+if TYPE_CHECKING:
+    from opgen.truth.campaign import Run
 
+__all__ = ["dtype_rows", "not_run", "print_scripts", "print_worst", "tell_unkept", "totals", "worst_first"]
+
+_NAMED = 5
+_FAILURES = 10
 _ORDER = (Verdict.FAILED, Verdict.PARTIAL, Verdict.UNTESTED, Verdict.STRICT)
 _COLOURS = {Verdict.FAILED: "red", Verdict.PARTIAL: "yellow", Verdict.STRICT: "green"}
 
@@ -55,8 +62,35 @@ def print_worst(records: Sequence[Record], limit: int) -> None:
         if len(faulty) > limit:
             click.echo(f"... and {len(faulty) - limit} more: `opgen coverage` shows all")
         click.echo()
+    if not records:
+        return
     shown = ", ".join(f"{count:,} {name.upper()}" for name, count in totals(records).items())
-    click.echo(f"{len(records):,} overloads: {shown}")
+    click.echo(f"{len(records):,} overload{'s' * (len(records) != 1)}: {shown}")
+
+
+def tell_unkept(runs: Iterable[Run]) -> None:
+    """On standard error: which verdicts did not take the place of those that are kept, and why."""
+    by_reason: dict[str, list[str]] = {}
+    for run in runs:
+        if run.unkept is not None:
+            by_reason.setdefault(run.unkept, []).append(run.record.op)
+    for reason, ops in by_reason.items():
+        click.echo(f"not kept: what was run of {_some(ops)}: {reason}", err=True)
+
+
+def not_run(runs: Iterable[Run]) -> OpgenError:
+    """What to end with where overloads could not be run: their records are as they were."""
+    failed = [(run.record.op, run.failure.message) for run in runs if run.failure is not None]
+    said = "; ".join(f"{op}: {message}" for op, message in failed[:_FAILURES])
+    more = f"; and {len(failed) - _FAILURES} more" if len(failed) > _FAILURES else ""
+    counted = f"{len(failed)} overload{'s' * (len(failed) != 1)} could not be run"
+    return OpgenError(
+        f"{counted}: {said}{more}", hint="no record was made of that; what was known of them is as it was"
+    )
+
+
+def _some(ops: Sequence[str]) -> str:
+    return ", ".join(ops) if len(ops) <= _NAMED else f"{', '.join(ops[:_NAMED])} and {len(ops) - _NAMED} more"
 
 
 def print_scripts(records: Iterable[Record], limit: int) -> None:

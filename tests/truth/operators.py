@@ -53,6 +53,12 @@ def lacks(x):
     return torch.neg(x)
 
 
+def floats_only(x):
+    if not x.dtype.is_floating_point:
+        raise TypeError("floating numbers only")
+    return torch.neg(x)
+
+
 def breaks_the_cpu(x):
     os.abort()
 
@@ -72,6 +78,8 @@ library.impl("wrong_gradient", torch.neg, "AutogradCPU")
 library.impl("wrong_gradient", TwiceTheGradient.apply, "AutogradPrivateUse1")
 define("right", torch.neg)
 define("breaks_the_cpu", torch.neg, breaks_the_cpu)
+define("takes_what_the_cpu_refuses", torch.neg, floats_only)
+define("refuses_what_the_cpu_refuses", floats_only, floats_only)
 define("falls_back", None)
 for operator in (wrong, crashes, aborts, ends, hangs, refuses, lacks):
     define(operator.__name__, operator)

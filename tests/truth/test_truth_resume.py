@@ -36,7 +36,7 @@ def truth(checkout: Path, *arguments: str) -> subprocess.Popen[str]:
         "truth",
         *arguments,
         "--cases",
-        "2",
+        "20",  # fewer count for no overload as STRICT
         "--jobs",
         "1",
         "--format",

@@ -22,6 +22,7 @@ from opgen.truth.probe import Task
 OPERATORS = str(Path(__file__).with_name("operators.py"))
 DTYPES = ("float32", "float64", "int64")
 NAMES = ("crashes", "breaks_the_cpu", "wrong", "aborts", "ends", "hangs", "refuses", "lacks", "falls_back", "right")
+REFUSED = ("takes_what_the_cpu_refuses", "refuses_what_the_cpu_refuses")
 
 
 def task(op: str, **rest: Any) -> Task:
@@ -48,7 +49,7 @@ WITH_OPTIONS = (
 @pytest.fixture(scope="module")
 def found() -> dict[str, Any]:
     """What one fork server says of all of them, in turn."""
-    tasks = [*(task(f"truthtest::{name}") for name in NAMES), *OTHERS, *WITH_OPTIONS]
+    tasks = [*(task(f"truthtest::{name}") for name in (*NAMES, *REFUSED)), *OTHERS, *WITH_OPTIONS]
     return {answer["op"].removeprefix("truthtest::"): answer for answer in answers(tasks, 1)}
 
 
@@ -74,8 +75,7 @@ def test_a_crash_is_a_verdict_with_the_case_that_crashed_and_other_dtypes_are_ru
 
 def test_the_script_of_a_crash_crashes(found: dict[str, Any]) -> None:
     script = found["crashes"]["dtypes"]["float64"]["script"]
-    program = f"import runpy\nkept = runpy.run_path({OPERATORS!r})\n{script}"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False)
     assert done.returncode == -11, done.stderr
 
 
@@ -113,10 +113,19 @@ def test_a_fallback_on_purpose_is_none_that_is_silent(found: dict[str, Any]) -> 
 
 
 def test_what_cannot_be_run_has_a_reason(found: dict[str, Any]) -> None:
-    assert "no operator overload truthtest::nowhere" in found["nowhere"]["reason"]
-    assert found["record_stream"]["reason"] and not found["record_stream"]["dtypes"]
+    assert "no operator overload truthtest::nowhere" in found["nowhere"]["failure"]["message"]
+    stream = found["record_stream"]
+    assert stream["reason"].startswith("no arguments can be drawn for it: ") and not stream["dtypes"]
+    assert stream["failure"] is None
     reason = found["breaks_the_cpu"]["reason"]
     assert reason == "the reference, while its dtypes are tried: crashed with SIGABRT"
+
+
+def test_a_dtype_that_the_cpu_refuses_is_a_fault_where_the_device_takes_it(found: dict[str, Any]) -> None:
+    assert list(found["refuses_what_the_cpu_refuses"]["dtypes"]) == ["float32", "float64"]
+    one = found["takes_what_the_cpu_refuses"]["dtypes"]["int64"]
+    assert (one["verdict"], one["failed"], one["cases"]) == ("PARTIAL", 4, 4)
+    assert "accepts what the CPU refuses with TypeError: floating numbers only" in one["reason"]
 
 
 def test_the_family_is_that_of_the_kernels_that_ran(found: dict[str, Any]) -> None:
@@ -142,7 +151,9 @@ def test_a_server_that_is_killed_is_replaced(monkeypatch: pytest.MonkeyPatch, tm
     bad = Task("neg", cases=2, dtypes=("float32",), load=(str(culprit),))
     found = list(answers([bad, Task("abs", cases=2, dtypes=("float32",))], 1))
     assert [answer["op"] for answer in found] == ["neg", "abs"]
-    assert "was killed, twice" in found[0]["reason"] and found[1]["dtypes"]["float32"]["verdict"] == "STRICT"
+    assert (
+        "was killed, twice" in found[0]["failure"]["message"] and found[1]["dtypes"]["float32"]["verdict"] == "STRICT"
+    )
 
 
 def test_a_server_that_does_not_start_is_a_message(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -194,8 +205,9 @@ def test_what_is_run_with_loaded_operators_holds_for_nobody_else() -> None:
     planned = select(session, ["neg"], loaded=True)
     (plain,) = campaign(planned, replace(settings, load=()), session.digests, session.project.root)
     (loaded,) = campaign(planned, settings, session.digests, session.project.root)
-    assert holds(plain, session.digests) and not holds(loaded, session.digests)
-    assert loaded.dtypes["float32"].verdict.value == "STRICT"
+    assert holds(plain.record, session.digests) and plain.unkept is None
+    assert loaded.record.digest != plain.record.digest and "operators were loaded beside it" in str(loaded.unkept)
+    assert loaded.record.dtypes["float32"].verdict.value == "STRICT"
 
 
 def test_opgen_test_as_json() -> None:
