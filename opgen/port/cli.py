@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 
 import click
 
+from opgen.architectures import ARCHITECTURES, architectures
 from opgen.diagnostics import Diagnostics, Location, OpgenError
 from opgen.options import PathOption
 from opgen.port.files import port_file, ported_path, write_atomically
@@ -21,8 +21,7 @@ from opgen.port.walk import real
 from opgen.report import report, reporter
 
 # Kernels of mp_21 compute in double precision only where they were compiled for it (docs/limits.md).
-_WITHOUT_DOUBLE = ("mp_21", "21")  # build scripts put the number alone into MUSA_ARCH
-_ARCHITECTURES = ("mp_21", "mp_22", "mp_31")
+_WITHOUT_DOUBLE = "mp_21"
 _MOST_PROPOSALS = 20
 
 
@@ -40,7 +39,7 @@ _MOST_PROPOSALS = 20
 @click.option("--all", "everything", is_flag=True, help="Copy all other files, too, hand-written .mu with them.")
 @click.option("--partial", is_flag=True, help="Write files with errors, too; what cannot be ported stays as it is.")
 @click.option("--clean", is_flag=True, help="Remove earlier ports whose source is gone.")
-@click.option("--arch", type=click.Choice(_ARCHITECTURES), help="Chip to port for; default: MUSA_ARCH, else mp_31.")
+@click.option("--arch", type=click.Choice(ARCHITECTURES), help="Chip to port for; default: MUSA_ARCH, else mp_31.")
 @click.option("--fp64", is_flag=True, help="Kernels are compiled for double precision on every chip.")
 @click.option("--check", is_flag=True, help="Write nothing; status 1 if anything is to be written or reported.")
 @click.option("--diff", "show_diff", is_flag=True, help="Write nothing; show what would change in each source.")
@@ -123,7 +122,7 @@ def _rules(maps: tuple[Path, ...]) -> Rules:
 
 
 def _has_double(arch: str | None, fp64: bool) -> bool:
-    return fp64 or (arch or os.environ.get("MUSA_ARCH", "mp_31")) not in _WITHOUT_DOUBLE
+    return fp64 or _WITHOUT_DOUBLE not in ((arch,) if arch else architectures())
 
 
 def _write_report(path: Path, text: str) -> None:

@@ -22,6 +22,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from opgen.architectures import architecture
 from opgen.stubs import legacy_stubs, reused_stubs
 from opgen.truth.harness import HarnessDigests
 from opgen.truth.sources import SourceTree
@@ -36,7 +37,6 @@ __all__ = ["Digests", "chosen_target", "holds", "load_digests"]
 
 # Goes up when what records say changes in a way that no source shows.
 _FORMAT = "1"
-_DEFAULT_ARCH = "mp_31"
 # What every call on the device goes through.
 _DEVICE = ("torch_musa/csrc/core", "torch_musa/csrc/aten", "CMakeLists.txt", "cmake")
 # What the test bench calls to bring arguments to the device and results back.
@@ -138,7 +138,7 @@ def load_digests(sources: Sources, analysis: Analysis, target: str) -> Digests:
     return Digests(
         torch=sources.install.release,
         target=target,
-        arch=os.environ.get("MUSA_ARCH") or _DEFAULT_ARCH,
+        arch=architecture(),
         tree=SourceTree(sources.kernels.parent, target, functions),
         harness=HarnessDigests(Path(__file__).resolve().parent.parent),
         printed=printed(analysis, sources),

@@ -257,6 +257,7 @@ def test_check_writes_nothing_and_fails_while_anything_is_to_do(source: Path, tm
     assert command(source, "--out", out, "--arch", "mp_21", "--check").exit_code == 1
     assert command(source, "--out", out, "--arch", "mp_21", "--fp64", "--check").exit_code == 0
     assert command(source, "--out", out, "--check", MUSA_ARCH="mp_21").exit_code == 1
+    assert command(source, "--out", out, "--check", MUSA_ARCH="21;22;31").exit_code == 1  # one binary for all of them
 
 
 def test_diff_shows_what_changes_and_writes_nothing(source: Path, tmp_path: Path) -> None:

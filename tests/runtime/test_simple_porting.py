@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from opgen.architectures import architecture
 from opgen.diagnostics import OpgenError
 from torch_musa.testing import get_musa_arch
 from torch_musa.utils import simple_porting
@@ -156,7 +157,7 @@ def test_the_command_takes_what_the_class_takes(package: Path) -> None:
 
 
 def test_the_architecture_is_one_number() -> None:
-    assert get_musa_arch() == int(os.environ.get("MUSA_ARCH", "mp_31").removeprefix("mp_"))
+    assert get_musa_arch() == int(architecture().removeprefix("mp_"))
 
 
 def _imported(path: Path) -> set[str]:

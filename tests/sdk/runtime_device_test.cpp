@@ -70,6 +70,27 @@ TEST_WITH_ENV(architecture_profile, "MUSA_ARCH=mp_21") {
   CHECK_EQ(prop.warpSize, 128);
 }
 
+namespace {
+
+int architecture() {
+  musaDeviceProp prop;
+  CHECK_EQ(musaGetDeviceProperties(&prop, 0), musaSuccess);
+  return prop.major * 10 + prop.minor;
+}
+
+}  // namespace
+
+// As torch_musa's builds set the variable: a number, or the list of chips that a binary is for.
+TEST_WITH_ENV(architecture_as_a_number, "MUSA_ARCH=22") { CHECK_EQ(architecture(), 22); }
+TEST_WITH_ENV(architecture_of_a_list_is_its_newest, "MUSA_ARCH=22;21") {
+  CHECK_EQ(architecture(), 22);
+}
+TEST_WITH_ENV(architecture_of_a_list_of_names, "MUSA_ARCH=mp_21,mp_31,mp_22") {
+  CHECK_EQ(architecture(), 31);
+}
+TEST_WITH_ENV(architecture_that_does_not_exist, "MUSA_ARCH=21;20") { CHECK_EQ(architecture(), 31); }
+TEST_WITH_ENV(architecture_that_is_nothing, "MUSA_ARCH=;") { CHECK_EQ(architecture(), 31); }
+
 TEST(peers) {
   int can = -1;
   CHECK_EQ(musaDeviceCanAccessPeer(&can, 0, 1), musaSuccess);
