@@ -13,15 +13,7 @@ using mt_bfloat162 = __mt_bfloat162;
 
 inline __mt_bfloat16 __float2bfloat16(float x) { return __mt_bfloat16(x); }
 inline __mt_bfloat16 __float2bfloat16_rn(float x) { return __mt_bfloat16(x); }
-#define MUSA_HOST_ROUNDED(NAME, HOW)                                                           \
-  inline __mt_bfloat16 NAME(float x) {                                                         \
-    return __mt_bfloat16::from_bits(                                                           \
-        ::musa::host::BfloatFormat::from_float(x, ::musa::host::BfloatFormat::Rounding::HOW)); \
-  }
-MUSA_HOST_ROUNDED(__float2bfloat16_rz, toward_zero)
-MUSA_HOST_ROUNDED(__float2bfloat16_ru, up)
-MUSA_HOST_ROUNDED(__float2bfloat16_rd, down)
-#undef MUSA_HOST_ROUNDED
+MUSA_HOST_ROUNDED(__mt_bfloat16, __float2bfloat16)
 inline float __bfloat162float(__mt_bfloat16 x) { return float(x); }
 inline __mt_bfloat16 __double2bfloat16(double x) { return __mt_bfloat16(x); }
 inline __mt_bfloat162 __float2bfloat162_rn(float x) { return {__mt_bfloat16(x), __mt_bfloat16(x)}; }

@@ -13,15 +13,7 @@ using half2 = __half2;
 
 inline __half __float2half(float x) { return __half(x); }
 inline __half __float2half_rn(float x) { return __half(x); }
-#define MUSA_HOST_ROUNDED(NAME, HOW)                                                       \
-  inline __half NAME(float x) {                                                            \
-    return __half::from_bits(                                                              \
-        ::musa::host::HalfFormat::from_float(x, ::musa::host::HalfFormat::Rounding::HOW)); \
-  }
-MUSA_HOST_ROUNDED(__float2half_rz, toward_zero)
-MUSA_HOST_ROUNDED(__float2half_ru, up)
-MUSA_HOST_ROUNDED(__float2half_rd, down)
-#undef MUSA_HOST_ROUNDED
+MUSA_HOST_ROUNDED(__half, __float2half)
 inline float __half2float(__half x) { return float(x); }
 inline __half __double2half(double x) { return __half(x); }
 inline __half2 __float2half2_rn(float x) { return {__half(x), __half(x)}; }

@@ -164,6 +164,21 @@ concept PlainNumber = std::is_arithmetic_v<T>;
   };                                                                                              \
   struct alignas(4) NAME##2 { NAME x, y; };
 
+// The conversions from float with a directed rounding: STEM_rz, STEM_ru and STEM_rd.
+#define MUSA_HOST_ROUNDED(NAME, STEM)                                             \
+  inline NAME STEM##_rz(float x) {                                                \
+    using Format = NAME::musa_small_format;                                       \
+    return NAME::from_bits(Format::from_float(x, Format::Rounding::toward_zero)); \
+  }                                                                               \
+  inline NAME STEM##_ru(float x) {                                                \
+    using Format = NAME::musa_small_format;                                       \
+    return NAME::from_bits(Format::from_float(x, Format::Rounding::up));          \
+  }                                                                               \
+  inline NAME STEM##_rd(float x) {                                                \
+    using Format = NAME::musa_small_format;                                       \
+    return NAME::from_bits(Format::from_float(x, Format::Rounding::down));        \
+  }
+
 // The functions of both types: arithmetic, comparison, mathematics, on one and on pairs of them.
 // H2 is the pair.
 #define MUSA_HOST_SMALL_FUNCTIONS(H, H2)                                                         \
