@@ -64,6 +64,14 @@ GOLDENS = {
         "extern __constant__ int t[]; template <typename T> __constant__ T u; struct S { static __constant__ int v; };",
         "extern __constant__ int t[]; template <typename T> __constant__ T u; struct S { static __constant__ int v; };",
     ),
+    "constant behind a macro with parameters": (
+        "#define CHECK(x) do { if (x) fail(#x); } while (0)\n__constant__ float t[64];",
+        "#define CHECK(x) do { if (x) fail(#x); } while (0)\n__constant__ float t[64];" + note("t"),
+    ),
+    "constant between directives": (
+        "int a;\n#if N(2)\n__constant__ int t,\n#pragma unroll(4)\nu;\n#endif",
+        "int a;\n#if N(2)\n__constant__ int t,\n#pragma unroll(4)\nu;" + note("t") + note("u") + "\n#endif",
+    ),
     "constant in a macro": ("#define C __constant__\nC int x;", "#define C __constant__\nC int x;"),
 }
 

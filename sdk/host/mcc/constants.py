@@ -11,13 +11,12 @@ _NO_VARIABLE = {"extern", "template", "using", "typedef", "friend"}
 
 def constant_edits(source: Source) -> list[Edit]:
     """One note for every declaration at namespace scope; a template's, or one without a size, cannot be counted."""
-    tokens = source.tokens
+    # What a directive says is no part of the declaration behind it.
+    tokens = [token for token in source.tokens if source.directive_end(token.start) is None]
     edits = []
     open_namespaces: list[bool] = []  # per open brace: is it a namespace's
     statement = 0
     for index, token in enumerate(tokens):
-        if source.directive_end(token.start) is not None:
-            continue
         if token.text == "{":
             open_namespaces.append(_opens_namespace(tokens[statement:index]))
         elif token.text == "}" and open_namespaces:
