@@ -78,6 +78,35 @@ __global__ void meet_for_ever(volatile int* flag) {
 
 __global__ void count(int* out) { atomicAdd(out, 1); }
 
+__global__ void read_a_shared_array(int index, float* out) {
+  __shared__ float row[16];
+  row[threadIdx.x % 16] = 1;
+  __syncthreads();
+  if (threadIdx.x == 3) *out = row[index];
+}
+
+__global__ void write_a_shared_tile(int y) {
+  __shared__ int tile[4][8];
+  __shared__ int next[256];
+  next[threadIdx.x] = 0;
+  tile[y][0] = 1;  // far enough to land in `next`
+}
+
+__global__ void read_an_array_of_its_own(int index, int* out) {
+  int own[4] = {0, 1, 2, 3};
+  own[threadIdx.x % 4] += 1;
+  *out = own[index];
+}
+
+__global__ void take_the_end_of_an_array(float* out) {
+  __shared__ float row[16];
+  row[threadIdx.x] = 1;
+  __syncthreads();
+  float sum = 0;
+  for (const float* at = row; at != &row[16]; ++at) sum += *at;
+  *out = sum;
+}
+
 }  // namespace
 
 TEST(launch_bounds_are_enforced_and_the_next_launch_works) {
@@ -111,6 +140,47 @@ TEST_WITH_ENV(launch_bounds_that_are_broken_after_the_launch_returned_stick,
   CHECK_CONTAINS(text, "kernel 'bounded'");
   CHECK_EQ(musaDeviceSynchronize(), musaErrorLaunchOutOfResources);
 }
+
+TEST(the_end_of_an_array_is_an_address) {
+  OnDevice<float> out(1);
+  take_the_end_of_an_array<<<1, 16>>>(out.get());
+  CHECK_EQ(musaDeviceSynchronize(), musaSuccess);
+  CHECK_EQ(out.value(), 16.0f);
+}
+
+#if !defined(CHECK_UNDEFINED_BEHAVIOR)  // whose sanitizer ends the process at the same places
+FAULT_TEST(reading_past_a_shared_array_is_reported_by_line_and_thread) {
+  OnDevice<float> out(1);
+  read_a_shared_array<<<1, 32>>>(15, out.get());
+  CHECK_EQ(musaDeviceSynchronize(), musaSuccess);
+  CHECK_EQ(out.value(), 1.0f);
+  const std::string text = stderr_of([&] { read_a_shared_array<<<1, 32>>>(16, out.get()); });
+  CHECK_CONTAINS(text, "kernel 'read_a_shared_array' launched at ");
+  CHECK_CONTAINS(text, "thread (3,0,0): ");
+  CHECK_CONTAINS(text, "kernel_limits_test.mu:");
+  CHECK_CONTAINS(text, "index 16 is out of the bounds of an array, 'float [16]'");
+  CHECK_EQ(musaGetLastError(), musaErrorIllegalAddress);
+}
+
+FAULT_TEST(a_negative_index_of_a_shared_array_is_reported) {
+  OnDevice<float> out(1);
+  const std::string text = stderr_of([&] { read_a_shared_array<<<1, 32>>>(-1, out.get()); });
+  CHECK_CONTAINS(text, "index -1 is out of the bounds");
+}
+
+FAULT_TEST(writing_from_one_shared_array_into_the_next_is_reported) {
+  const std::string text = stderr_of([&] { write_a_shared_tile<<<1, 32>>>(12); });
+  CHECK_CONTAINS(text, "index 12 is out of the bounds of an array, 'int [4][8]'");
+  CHECK_EQ(musaDeviceSynchronize(), musaErrorIllegalAddress);
+}
+
+FAULT_TEST(reading_past_a_threads_own_array_is_reported) {
+  OnDevice<int> out(1);
+  const std::string text = stderr_of([&] { read_an_array_of_its_own<<<1, 32>>>(9, out.get()); });
+  CHECK_CONTAINS(text, "index 9 is out of the bounds of an array, 'int [4]'");
+  CHECK_EQ(musaGetLastError(), musaErrorIllegalAddress);
+}
+#endif
 
 PROFILE_TEST(a_thread_may_wait_for_another_one_with_atomic_functions) {
   for (const int threads : {2, 100, 1024}) {

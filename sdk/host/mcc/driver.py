@@ -24,7 +24,7 @@ from source import SourceError
 from translate import Overlay, rewrite, translation_unit
 
 # In a shared library too, a kernel may go into the loop over its threads; a later -O of the user's wins.
-FLAGS = ("-O2", "-fno-semantic-interposition", "-Wno-unknown-pragmas")
+FLAGS = ("-O2", "-fno-semantic-interposition", "-fsanitize=bounds", "-Wno-unknown-pragmas")
 USAGE = "usage: mcc --translate FILE.mu -o FILE.cpp [--presumed NAME] | mcc [compiler flags] -c FILE.mu -o FILE.o"
 
 
