@@ -280,7 +280,12 @@ TEST(what_the_real_library_refuses) {
   const OnDevice<unsigned int> words(16);
   {
     const Generator generator(1);
-    CHECK_EQ(murandGeneratePoisson(generator, words, 16, -1.0), MURAND_STATUS_OUT_OF_RANGE);
+    for (const double lambda : {-1.0, 0.0, 400001.0, double(INFINITY), double(NAN)}) {
+      CHECK_EQ(murandGeneratePoisson(generator, words, 16, lambda), MURAND_STATUS_OUT_OF_RANGE);
+    }
+    // So many that their bytes are few again.
+    CHECK_EQ(murandGenerateUniform(generator, out, (size_t{1} << 62) + 4), MURAND_STATUS_OUT_OF_RANGE);
+    CHECK_EQ(murandGenerate(generator, words, SIZE_MAX), MURAND_STATUS_OUT_OF_RANGE);
     std::vector<float> host(16);
     CHECK_EQ(murandGenerateUniform(generator, host.data(), 16), MURAND_STATUS_OUT_OF_RANGE);
     CHECK_EQ(murandGenerateUniform(generator, nullptr, 16), MURAND_STATUS_OUT_OF_RANGE);

@@ -139,6 +139,8 @@ TEST(memory) {
       REFUSED(musaHostRegister(kLocal, 0, 0), kValue),
       REFUSED(musaHostRegister(kLocal, 8, ~0u), kValue),
       REFUSED(musaHostRegister(kLocal, SIZE_MAX, 0), kValue),
+      REFUSED(musaHostRegister(reinterpret_cast<void*>(4096), 8, 0), kValue),
+      REFUSED(musaHostRegister(kLocal, size_t{1} << 46, 0), kValue),
       REFUSED(musaHostRegister(buffer.data, 8, 0), musaErrorHostMemoryAlreadyRegistered),
       REFUSED(musaHostUnregister(nullptr), kValue),
       REFUSED(musaHostUnregister(kLocal), musaErrorHostMemoryNotRegistered),

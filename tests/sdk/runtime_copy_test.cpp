@@ -52,6 +52,27 @@ TEST(copy_past_the_end) {
   (void)musaGetLastError();
 }
 
+// Device addresses that nobody has are not taken for the host's.
+TEST(copy_from_and_to_device_memory_that_is_not_allocated) {
+  std::vector<char> host(kBytes);
+  Buffer device(kBytes);
+  void* freed = nullptr;
+  CHECK_EQ(musaMalloc(&freed, kBytes), musaSuccess);
+  CHECK_EQ(musaFree(freed), musaSuccess);
+  void* const past = static_cast<char*>(device.data) + (size_t{1} << 30);
+  for (void* bad : {freed, past}) {
+    for (auto kind : {musaMemcpyDefault, musaMemcpyHostToDevice, musaMemcpyHostToHost}) {
+      CHECK_EQ(musaMemcpy(device.data, bad, 8, kind), musaErrorInvalidValue);
+    }
+    for (auto kind : {musaMemcpyDefault, musaMemcpyDeviceToHost, musaMemcpyHostToHost}) {
+      CHECK_EQ(musaMemcpy(bad, device.data, 8, kind), musaErrorInvalidValue);
+    }
+    CHECK_EQ(musaHostRegister(bad, 8, musaHostRegisterDefault), musaErrorInvalidValue);
+  }
+  CHECK_EQ(musaMemcpy(host.data(), device.data, kBytes, musaMemcpyDefault), musaSuccess);
+  (void)musaGetLastError();
+}
+
 TEST(copy_between_peers_checks_the_devices) {
   Buffer here(kBytes, 0);
   Buffer there(kBytes, 1);

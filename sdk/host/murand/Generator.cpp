@@ -1,6 +1,7 @@
 // muRAND's host interface. Numbers are a function of seed and position, so pieces of an array may
 // be made by any thread.
 #include <algorithm>
+#include <cstdint>
 #include <mutex>
 #include <new>
 #include <stdexcept>
@@ -24,6 +25,8 @@ using musa::rand::Words4;
 
 constexpr int64_t kBlocksPerPiece = 4096;  // of four words
 
+constexpr double kLargestLambda = 400000;  // cuRAND's documentation of curandGeneratePoisson
+
 // Handles that are alive: a stale one is an error to report, not memory to touch.
 std::mutex live_mutex;
 std::unordered_set<murandGenerator_t>& live() {
@@ -44,7 +47,8 @@ murandStatus_t generate(murandGenerator_t generator, T* out, size_t n, size_t gr
   if (!is_live(generator)) return MURAND_STATUS_NOT_CREATED;
   if (n % group != 0) return MURAND_STATUS_LENGTH_NOT_MULTIPLE;
   if (n == 0) return MURAND_STATUS_SUCCESS;
-  if (!musa::host::device_accessible(out, n * sizeof(T), generator->device)) {
+  if (n > SIZE_MAX / sizeof(T) ||
+      !musa::host::device_accessible(out, n * sizeof(T), generator->device)) {
     return MURAND_STATUS_OUT_OF_RANGE;
   }
   const unsigned long long seed = generator->seed;
@@ -214,7 +218,7 @@ murandStatus_t murandGenerateLogNormalDouble(murandGenerator_t generator, double
 murandStatus_t murandGeneratePoisson(murandGenerator_t generator, unsigned int* out, size_t n,
                                      double lambda) {
   if (!is_live(generator)) return MURAND_STATUS_NOT_CREATED;
-  if (!(lambda > 0)) return MURAND_STATUS_OUT_OF_RANGE;
+  if (!(lambda > 0 && lambda <= kLargestLambda)) return MURAND_STATUS_OUT_OF_RANGE;
   const unsigned long long seed = generator->seed;
   const unsigned long long first = generator->offset;
   // How many words a number takes is not known beforehand: each has a subsequence of its own, and

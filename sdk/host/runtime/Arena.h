@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <map>
 #include <set>
@@ -28,6 +29,11 @@ class Arena {
 
   bool holds(const void* pointer) const {
     return pointer >= begin_ && pointer < begin_ + reserved_;
+  }
+  bool touches(const void* pointer, size_t bytes) const {
+    const auto from = reinterpret_cast<uintptr_t>(pointer);
+    const auto begin = reinterpret_cast<uintptr_t>(begin_);
+    return from < begin + reserved_ && (from >= begin || bytes > begin - from);
   }
   int file() const { return file_; }
   size_t offset(const char* pointer) const { return static_cast<size_t>(pointer - begin_); }

@@ -21,7 +21,8 @@ bool check_side(const void* pointer, size_t bytes, Side side) {
   require(pointer != nullptr);
   require(reinterpret_cast<uintptr_t>(pointer) + bytes >= reinterpret_cast<uintptr_t>(pointer));
   const auto block = find_block(pointer);
-  if (block) require(block->holds(pointer, bytes));
+  // Memory of a device that is not allocated is nobody's: freed, or past the end of a block.
+  require(block ? block->holds(pointer, bytes) : !touches_device_addresses(pointer, bytes));
   const bool on_device = block && block->on_device();
   const bool either = side == Side::EITHER || (block && block->kind == Kind::MANAGED);
   require(either || on_device == (side == Side::DEVICE));

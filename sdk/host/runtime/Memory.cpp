@@ -1,5 +1,9 @@
 #include "Memory.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
@@ -122,6 +126,12 @@ class Registry {
     return find_locked(pointer);
   }
 
+  bool touches_device_addresses(const void* pointer, size_t bytes) const {
+    std::shared_lock lock(mutex_);
+    return std::any_of(arenas_.begin(), arenas_.end(),
+                       [=](const auto& home) { return home && home->touches(pointer, bytes); });
+  }
+
   // Changes whenever a block comes or goes.
   uint64_t version() const { return version_.load(std::memory_order_acquire); }
 
@@ -241,6 +251,10 @@ class Registry {
 
 std::optional<Block> find_block(const void* pointer) { return Registry::instance().find(pointer); }
 
+bool touches_device_addresses(const void* pointer, size_t bytes) {
+  return Registry::instance().touches_device_addresses(pointer, bytes);
+}
+
 void* allocate_device(size_t bytes, int device, void* caller) {
   return Registry::instance().allocate_device(bytes, device, caller);
 }
@@ -263,6 +277,18 @@ FilePlace file_place(const Block& block) { return Registry::instance().file_plac
 void check_red_zones(int device, const char* work) {
   if (debug_memory) Registry::instance().check_red_zones(device, work);
 }
+
+namespace {
+
+// Asks for nothing to be written back; what is asked is whether there is anything.
+bool is_mapped(void* pointer, size_t bytes) {
+  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto from = reinterpret_cast<uintptr_t>(pointer);
+  const uintptr_t begin = from / page * page;
+  return msync(reinterpret_cast<void*>(begin), from - begin + bytes, MS_ASYNC) == 0;
+}
+
+}  // namespace
 
 bool describe_fault(const void* pointer, FaultPlace* place) {
   return Registry::instance().describe_fault(pointer, place);
@@ -372,6 +398,9 @@ musaError_t musaHostRegister(void* pointer, size_t bytes, unsigned int flags) {
     require((flags & ~(musaHostRegisterPortable | musaHostRegisterMapped)) == 0);
     require(reinterpret_cast<uintptr_t>(pointer) + bytes > reinterpret_cast<uintptr_t>(pointer));
     require_device(current_device());
+    require(musa::host::find_block(pointer) ||
+            (!musa::host::touches_device_addresses(pointer, bytes) &&
+             musa::host::is_mapped(pointer, bytes)));
     Registry::instance().add(
         {static_cast<char*>(pointer), bytes, Kind::REGISTERED, current_device(), flags, caller},
         musaErrorHostMemoryAlreadyRegistered);

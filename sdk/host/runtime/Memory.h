@@ -37,6 +37,9 @@ struct Block {
 // The block that contains `pointer`, if the runtime knows one.
 std::optional<Block> find_block(const void* pointer);
 
+// Whether an address of the range is some device's, allocated or not.
+bool touches_device_addresses(const void* pointer, size_t bytes);
+
 // Device memory (256-byte aligned, null for no bytes) and its end. Fails with
 // musaErrorMemoryAllocation, musaErrorInvalidValue.
 void* allocate_device(size_t bytes, int device, void* caller);
