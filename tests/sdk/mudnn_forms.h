@@ -318,6 +318,8 @@ inline Tensor::Type type_of(char letter) {
       return Type::INT64;
     case 'c':
       return Type::INT32;
+    case 't':
+      return Type::INT8;
     case 'b':
       return Type::BOOL;
     default:

@@ -32,7 +32,7 @@ Status Concat::SetAxis(int axis) {
 Status Concat::Run(Handle& h, Tensor& out, int n, const Tensor* in) const {
   Call call(h, Class::CONCAT, "Concat::Run");
   call.out("out", out);
-  for (int i = 0; i < n; ++i) call.in("in", in[i]);
+  for (int i = 0; in != nullptr && i < n; ++i) call.in("in", in[i]);
   return call.run([&](Call& c) -> Work {
     require(n > 0 && in != nullptr, "nothing to join");
     const int64_t axis = wrap_dim(axis_, rank(out));

@@ -8,6 +8,7 @@
 #include <c10/util/Exception.h>
 
 #include <array>
+#include <cmath>
 #include <exception>
 #include <limits>
 #include <memory>
@@ -159,9 +160,37 @@ int64_t wrap_dim(int64_t dim, int64_t rank) {
   return dim < 0 ? dim + rank : dim;
 }
 
+namespace {
+
+bool fits(int64_t value, Type type) {
+  switch (type) {
+    case Type::INT8:
+      return std::in_range<int8_t>(value);
+    case Type::INT16:
+      return std::in_range<int16_t>(value);
+    case Type::INT32:
+      return std::in_range<int32_t>(value);
+    case Type::UINT8:
+      return std::in_range<uint8_t>(value);
+    case Type::UINT64:
+      return std::in_range<uint64_t>(value);
+    default:
+      return true;
+  }
+}
+
+}  // namespace
+
+double number(double value, Type type) {
+  constexpr double kLargest = std::numeric_limits<float>::max();
+  if (type == Type::DOUBLE || std::fabs(value) <= kLargest || std::isnan(value)) return value;
+  return std::copysign(std::numeric_limits<double>::infinity(), value);
+}
+
 at::Scalar number(const detail::Number& n, Type type) {
-  if (is_floating(type)) return n.as_double;
+  if (is_floating(type)) return number(n.as_double, type);
   require(n.integral, "an integral operand takes its parameter from the int64 overload");
+  require(fits(n.as_int, type), "the operand's type does not hold its parameter");
   return n.as_int;
 }
 

@@ -279,6 +279,9 @@ at::Tensor apart(const at::Tensor& in, const at::Tensor& out);
 
 // A parameter as the operand's type reads it; refuses the double overload for an integral operand.
 at::Scalar number(const detail::Number& n, Type type);
+// A parameter that the operand's type need not hold but is computed with beside it: what no float
+// holds is infinity, unless the operands are DOUBLE.
+double number(double value, Type type);
 
 }  // namespace internal
 }  // namespace musa::dnn

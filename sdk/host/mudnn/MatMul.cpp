@@ -139,9 +139,9 @@ Status GemmBase::RunGemm(Handle& h, const char* entry, int rank, Tensor& out, co
            .r = call.alias(r),
            .c = {},
            .bias = {},
-           .alpha = alpha_,
-           .beta = beta_,
-           .gamma = gamma_,
+           .alpha = number(alpha_, type(out)),
+           .beta = number(beta_, type(out)),
+           .gamma = number(gamma_, type(out)),
            .tf32 = uses_tf32(h, compute_mode_, type(l))};
     if (transpose_left_) g.l = g.l.transpose(-1, -2);
     if (transpose_right_) g.r = g.r.transpose(-1, -2);

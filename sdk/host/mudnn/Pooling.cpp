@@ -41,20 +41,33 @@ struct Window {
   bool ceil_mode = false;
 };
 
-// The library is told the output's size and not how it was rounded: larger than the floor means
-// ceil.
-bool rounds_up(const Window& w, const at::Tensor& small, const at::Tensor& large) {
+// How many windows there are where an incomplete last one counts: it must begin within the image or
+// the padding before it.
+int64_t windows_rounded_up(int64_t reach, int64_t stride, int64_t size, int64_t pad) {
+  const int64_t windows = (reach + stride - 1) / stride + 1;
+  return (windows - 1) * stride >= size + pad ? windows - 1 : windows;
+}
+
+// The library is told the output's size and not how it was rounded: where it is not the floor it
+// must be the ceiling.
+bool rounds_up(const Window& w, bool average, const at::Tensor& small, const at::Tensor& large) {
   require(w.kernel.size() == 2, "SetNdInfo with two spatial dimensions comes first");
-  bool up = false;
+  bool fits_floor = true;
+  bool fits_ceiling = true;
   for (int d = 0; d < 2; ++d) {
     require(w.kernel[d] > 0 && w.stride[d] > 0 && w.dilation[d] > 0 && w.pad[d] >= 0, "window");
-    const int64_t reach = large.size(2 + d) + 2 * w.pad[d] - w.dilation[d] * (w.kernel[d] - 1) - 1;
+    require(!average || w.dilation[d] == 1, "averages have no dilation", Status::NOT_SUPPORTED);
+    const int64_t extent = w.dilation[d] * (w.kernel[d] - 1) + 1;
+    require(w.pad[d] <= extent / 2, "more than half of a window is padding");
+    const int64_t size = large.size(2 + d);
+    const int64_t reach = size + 2 * w.pad[d] - extent;
     const int64_t windows = small.size(2 + d);
-    const int64_t floor = reach / w.stride[d] + (reach < 0 ? 0 : 1);
-    require(windows == floor || windows == floor + 1, "sizes do not agree");
-    up = up || windows != floor;
+    fits_floor = fits_floor && reach >= 0 && windows == reach / w.stride[d] + 1;
+    fits_ceiling = fits_ceiling && windows >= 1 && reach > -w.stride[d] &&
+                   windows == windows_rounded_up(reach, w.stride[d], size, w.pad[d]);
   }
-  return up;
+  require(fits_floor || fits_ceiling, "sizes do not agree");
+  return !fits_floor;
 }
 
 void check_operands(Pooling::Mode mode, const Tensor& small, const Tensor& large,
@@ -124,7 +137,7 @@ Status Pooling::Run(Handle& h, Tensor& out, const Tensor& in, Tensor& indices) c
         const at::Tensor o = image(c, out), i = image(c, in);
         const at::Tensor where = takes_indices(mode) ? image(c, indices) : at::Tensor();
         Window w{kernel_, pad_, stride_, dilation_, divisor_};
-        if (!is_adaptive(mode)) w.ceil_mode = rounds_up(w, o, i);
+        if (!is_adaptive(mode)) w.ceil_mode = rounds_up(w, !takes_indices(mode), o, i);
         const auto keep = [o, where](const std::tuple<at::Tensor, at::Tensor>& result) {
           o.copy_(std::get<0>(result));
           where.copy_(std::get<1>(result));
@@ -160,7 +173,7 @@ Status Pooling::RunBwd(Handle& h, Tensor& grad_in, const Tensor& grad_out,
         const at::Tensor gi = image(c, grad_in), go = image(c, grad_out);
         const at::Tensor where = takes_indices(mode) ? image(c, indices) : at::Tensor();
         Window w{kernel_, pad_, stride_, dilation_, divisor_};
-        if (!is_adaptive(mode)) w.ceil_mode = rounds_up(w, go, gi);
+        if (!is_adaptive(mode)) w.ceil_mode = rounds_up(w, !takes_indices(mode), go, gi);
         // ATen's formulas take the forward input for its shape and layout only: grad_in has both.
         switch (mode) {
           case Mode::MAXPOOL:

@@ -166,6 +166,29 @@ void check_types(const Mode& mode, Type out, Type in) {
   if (mode.gives == Gives::BOOL) require(out == Type::BOOL, "out must be BOOL");
 }
 
+bool divides_by_alpha(Unary::Mode mode) {
+  return mode == Unary::Mode::FLOORDIV || mode == Unary::Mode::FLOORMOD ||
+         mode == Unary::Mode::TRUNCATEDIV || mode == Unary::Mode::TRUNCATEMOD;
+}
+
+// What these modes read in the operand's own type it must hold.
+void require_held(const Scalar& value, Type type) {
+  const bool held = type == Type::HALF ? !c10::overflows<c10::Half, double>(value.toDouble())
+                    : type == Type::BFLOAT16
+                        ? !c10::overflows<c10::BFloat16, double>(value.toDouble())
+                        : true;
+  require(held, "the operand's type does not hold its parameter");
+}
+
+void check_parameters(Unary::Mode mode, Type in, const Scalar& alpha, const Scalar& beta) {
+  if (is_integral(in)) {
+    require(!divides_by_alpha(mode) || alpha.toLong() != 0, "division by zero");
+    require(mode != Unary::Mode::POW || alpha.toLong() >= 0, "an integer to a negative power");
+  }
+  if (mode == Unary::Mode::POW || mode == Unary::Mode::CLIP) require_held(alpha, in);
+  if (mode == Unary::Mode::CLIP) require_held(beta, in);
+}
+
 bool compute_directly(const Call& c, Unary::Mode mode, const Tensor& out, const Tensor& in,
                       const detail::Number& alpha) {
   if (!is_direct(out) || !is_direct(in) || !same_shape(out, in) || !same_or_apart(out, in)) {
@@ -226,9 +249,10 @@ Status Unary::Run(Handle& h, Tensor& out, const Tensor& in) const {
             const auto& mode = row(*mode_);
             check_types(mode, type(out), type(in));
             require(same_shape(out, in), "out and in must have one shape");
-            return [compute = mode.compute, o = c.alias(out), i = c.alias(in),
-                    alpha = number(alpha_, type(in)),
-                    beta = number(beta_, type(in))]() mutable { compute(o, i, alpha, beta); };
+            const Scalar alpha = number(alpha_, type(in)), beta = number(beta_, type(in));
+            check_parameters(*mode_, type(in), alpha, beta);
+            return [compute = mode.compute, o = c.alias(out), i = c.alias(in), alpha,
+                    beta]() mutable { compute(o, i, alpha, beta); };
           },
           [&](Call& c) { return mode_ && compute_directly(c, *mode_, out, in, alpha_); });
 }
