@@ -16,7 +16,7 @@ set(MUSA_MCC_DIR ${CMAKE_BINARY_DIR}/mcc)
 # The toolkit's headers in front of CCCL's: they hold thrust's device system.
 set(MUSA_KERNEL_INCLUDES ${MUSA_MCC_DIR} ${CMAKE_SOURCE_DIR}/sdk/include ${CCCL_INCLUDE_DIR})
 # A kernel must be free to go into the loop over its threads, in a shared library too.
-set(MUSA_KERNEL_OPTIONS -O3 -fno-semantic-interposition -fsanitize=bounds -Wno-unknown-pragmas)
+set(MUSA_KERNEL_OPTIONS -O3 -fno-semantic-interposition -Wno-unknown-pragmas)
 file(GLOB MUSA_PORT_TOOL CONFIGURE_DEPENDS
   ${CMAKE_SOURCE_DIR}/opgen/port/*.py ${CMAKE_SOURCE_DIR}/opgen/port/mappings/*.tsv ${CMAKE_SOURCE_DIR}/opgen/port/mappings/names/*.tsv
   ${CMAKE_SOURCE_DIR}/opgen/diagnostics.py)
