@@ -18,6 +18,7 @@ from opgen.port.rewrite import Options
 from opgen.port.rules import Rules, read_rules
 from opgen.port.tree import Tree, TreeReport, run
 from opgen.port.walk import real
+from opgen.port.wheel import headers_tree, include_dir, installed_torch
 from opgen.report import report, reporter
 
 # Kernels of mp_21 compute in double precision only where they were compiled for it (docs/limits.md).
@@ -26,7 +27,7 @@ _MOST_PROPOSALS = 20
 
 
 @click.command(name="port", epilog="Example: opgen port csrc --out csrc_musa --ignore csrc/mlu --map rules.tsv")
-@click.argument("source", type=PathOption(exists=True))
+@click.argument("source", type=PathOption(exists=True), required=False)
 @click.option("--out", required=True, type=PathOption(), help="Folder, or the .mu/.muh file for a file.")
 @click.option("--ignore", multiple=True, type=PathOption(), help="Folder below SOURCE to leave out; repeatable.")
 @click.option(
@@ -41,6 +42,15 @@ _MOST_PROPOSALS = 20
 @click.option("--clean", is_flag=True, help="Remove earlier ports whose source is gone.")
 @click.option("--arch", type=click.Choice(ARCHITECTURES), help="Chip to port for; default: MUSA_ARCH, else mp_31.")
 @click.option("--fp64", is_flag=True, help="Kernels are compiled for double precision on every chip.")
+@click.option(
+    "--torch-headers",
+    is_flag=True,
+    help="Port the device headers of PyTorch: of the package SOURCE, else of the one installed.",
+)
+@click.option(
+    "--own", multiple=True, type=PathOption(exists=True, file_okay=False), metavar="DIR",
+    help="With --torch-headers: headers here stand in for ports of the same path; repeatable.",
+)  # fmt: skip
 @click.option("--check", is_flag=True, help="Write nothing; status 1 if anything is to be written or reported.")
 @click.option("--diff", "show_diff", is_flag=True, help="Write nothing; show what would change in each source.")
 @click.option(
@@ -50,7 +60,7 @@ _MOST_PROPOSALS = 20
     "--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to print."
 )
 def command(
-    source: Path,
+    source: Path | None,
     out: Path,
     ignore: tuple[Path, ...],
     maps: tuple[Path, ...],
@@ -62,6 +72,8 @@ def command(
     clean: bool,
     arch: str | None,
     fp64: bool,
+    torch_headers: bool,
+    own: tuple[Path, ...],
     check: bool,
     show_diff: bool,
     report_file: Path | None,
@@ -78,10 +90,25 @@ def command(
         mapping = without_defaults(load_mapping()) if no_default_rules else load_mapping()
         options = Options(_rules(maps), strings, comments, _has_double(arch, fp64))
         dry = check or show_diff
-        tree = Tree(source, out, ignore, mapping, options, everything, partial, clean, write=not dry)
+        if torch_headers:
+            tree = headers_tree(include_dir(source or installed_torch()), out, own=own, options=options, write=not dry)
+        elif source is not None:
+            tree = Tree(
+                source,
+                out,
+                ignore,
+                mapping,
+                options,
+                everything=everything,
+                partial=partial,
+                clean=clean,
+                write=not dry,
+            )
+        else:
+            raise OpgenError("there is nothing to port", hint="name a file or a folder, or --torch-headers")
         done = _port(tree, mapping)
         if report_file is not None:
-            _write_report(report_file, as_json(done, source, out, mapping))
+            _write_report(report_file, as_json(done, tree.source, out, mapping))
     except OpgenError as error:
         reporter().fail(error)
         sys.exit(1)
@@ -90,15 +117,15 @@ def command(
             for line in diff(file):
                 click.echo(line, nl=False)
     if output == "json":
-        click.echo(as_json(done, source, out, mapping))
+        click.echo(as_json(done, tree.source, out, mapping))
     found = Diagnostics()
     for problem in done.problems:
         found.add(problem)
     # Files without errors have been ported.
     report(found, outcome=None)
-    if output == "text" and source.is_dir():
+    if output == "text" and tree.source.is_dir():
         _tell(done, mapping, dry=dry)
-    to_do = any(file.written for file in done.files) or bool(done.problems) or (clean and bool(done.stale))
+    to_do = any(file.written for file in done.files) or bool(done.problems) or (tree.clean and bool(done.stale))
     sys.exit(1 if found.errors or (check and to_do) else 0)
 
 

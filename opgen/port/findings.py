@@ -105,8 +105,7 @@ def device_launches(code: str, structure: Structure, places: Places) -> list[Dia
         places.error(
             start, start + 3, "a launch from a kernel cannot be ported", "launch the second kernel from the host"
         )
-        for start in structure.launches
-        if inside(start, structure.device_code)
+        for start in structure.device_launches
     ]
 
 

@@ -226,6 +226,8 @@ class _Port:
             self.edits.append(Edit(start, end, new))
             if word in self.mapping.notes:
                 self.problems.append(findings.note(self.mapping, self.places, word, new, start))
+        if new == word:
+            return  # a rule that maps a name to itself says that it may stay
         if self.mapping.family(new or word) is not None:
             self.suspects.append((new or word, start))
 

@@ -111,9 +111,23 @@ class Structure:
         return _ON_DEVICE.search(self._source, node.start_byte, end) is not None
 
     @cached_property
-    def launches(self) -> tuple[int, ...]:
-        """Where `<<<` of a kernel launch stands."""
-        return tuple(node.start_byte for node in self._find(_LAUNCHES))
+    def device_launches(self) -> tuple[int, ...]:
+        """Where kernel launches begin that run on the device.
+
+        The innermost function around one decides: where the grammar took an unknown macro amiss, a function of the
+        device may seem to reach over those behind it.
+        """
+        definitions = self._find(_DEVICE)
+        return tuple(node.start_byte for node in self._find(_LAUNCHES) if self._launches_on_device(node, definitions))
+
+    def _launches_on_device(self, launch: Node, definitions: list[Node]) -> bool:
+        around = [node for node in definitions if node.start_byte <= launch.start_byte < node.end_byte]
+        for node in sorted(around, key=lambda node: -node.start_byte):
+            if self._on_device(node):
+                return True
+            if node.type == "function_definition":
+                return False
+        return False
 
     def own(self, names: Collection[str]) -> frozenset[str]:
         """Those of `names` that this source defines."""

@@ -47,6 +47,13 @@ class Tree:
     ignore: tuple[Path, ...] = ()
     mapping: Mapping | None = None
     options: Options | None = None
+    only: tuple[str, ...] = ()
+    """Folders and files below `source` to port, with `/`; all where none is named. Includes and places stay those of
+    `source`."""
+    wanted: Callable[[str], bool] = lambda relative: True
+    """Which of the files found are meant, by their places with `/`."""
+    prepare: Callable[[str, str], str] = lambda relative, text: text
+    """A source's text as it is to be ported, from its place and its text. Lines stay where they are."""
     everything: bool = False
     """Copy files that are no sources, hand-written .mu among them, so that `out` can stand for `source`."""
     partial: bool = False
@@ -78,7 +85,9 @@ def run(tree: Tree, on_file: OnFile = lambda done, total, name: None) -> TreeRep
     _refuse_in_place(tree.source, tree.out)
     notes = Diagnostics()
     skip = left_out(tree.source, tree.ignore, tree.out, notes)
-    found = list(walk(tree.source, skip, notes))
+    roots = [tree.source / folder for folder in tree.only] or [tree.source]
+    everything = (file for root in roots for file in walk(root, skip, notes, base=tree.source))
+    found = [file for file in everything if tree.wanted(file.relative.as_posix())]
     manifest = read_manifest(tree.out, notes)
     if tree.write:
         _make(tree.out)
@@ -116,7 +125,7 @@ class _Run:
             if problem is not None:
                 reports[file] = FileReport(file.path, self._target(file), State.FAILED, (problem,))
                 continue
-            texts[file] = text
+            texts[file] = text = self.tree.prepare(file.relative.as_posix(), text)
             ported[file] = port(file.path, text, self.mapping, self.tree.options, local=self._local(file))
         self._know_own_names(texts, ported)
         targets: dict[Path, Found] = {}

@@ -60,12 +60,18 @@ def left_out(source: Path, ignore: Iterable[Path], out: Path, notes: Diagnostics
     return lambda path: real(path) in places
 
 
-def walk(source: Path, skip: Callable[[Path], bool], notes: Diagnostics) -> Iterator[Found]:
-    """Every file below `source` in the order of names, without hidden folders.
+def walk(
+    source: Path, skip: Callable[[Path], bool], notes: Diagnostics, *, base: Path | None = None
+) -> Iterator[Found]:
+    """Every file below `source` (or that file) in the order of names, without hidden folders; places are meant from
+    `base`.
 
     A link to a folder is followed once, and not where that folder is among the sources anyway; a link in a circle is an
     error.
     """
+    if source.is_file():
+        yield Found(source, source.relative_to(base or source.parent))
+        return
     seen = {real(source)}
     stack = [source]
     while stack:
@@ -91,7 +97,7 @@ def walk(source: Path, skip: Callable[[Path], bool], notes: Diagnostics) -> Iter
                 else:
                     notes.add(problem)
             elif entry.name != RECORD:
-                yield Found(path, path.relative_to(source))
+                yield Found(path, path.relative_to(base or source))
         stack += reversed(deeper)
 
 

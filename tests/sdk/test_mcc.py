@@ -60,6 +60,10 @@ GOLDENS = {
         'auto s = "k<<<1, 1>>>(p)"; // k<<<1, 1>>>(p)\nauto r = R"x(k<<<1,1>>>(p))x"; /* k<<<1, 1>>>(p) */',
         'auto s = "k<<<1, 1>>>(p)"; // k<<<1, 1>>>(p)\nauto r = R"x(k<<<1,1>>>(p))x"; /* k<<<1, 1>>>(p) */',
     ),
+    "in a macro of several lines": (
+        "#define GO(T) k<T,\\\n  4>\\\n <<<1,\\\n 2>>>(\\\n a);\nint i;",
+        "#define GO(T) " + config("\\\n\\\n1,\\\n 2", "k<T, 4>") + call("k<T, 4>") + ", \\\n a);\nint i;",
+    ),
     "shifts and templates that only look alike": (
         "int a = b << c; int d = e >> f; A<B<C<int>>> g; x <<= 1;",
         "int a = b << c; int d = e >> f; A<B<C<int>>> g; x <<= 1;",
@@ -173,6 +177,31 @@ def test_translate_writes_only_what_changed(tmp_path: Path) -> None:
     before = target.stat().st_mtime_ns
     assert mcc("--translate", source, "-o", target, "--presumed", "k.cu").returncode == 0
     assert target.stat().st_mtime_ns == before
+
+
+def test_a_folder_of_headers_is_translated_whole_and_again_only_where_it_changed(tmp_path: Path) -> None:
+    source, target = tmp_path / "in", tmp_path / "out"
+    (source / "a").mkdir(parents=True)
+    (source / "a/k.muh").write_text("inline void f() { k<<<1, 1>>>(); }\n")
+    (source / "a/t.h").write_text("template <class T> void g() { k<T><<<1, 1>>>(); }\n")
+    (source / "gone.muh").write_text("\n")
+
+    def run() -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, str(MCC), "--translate", str(source), "-o", str(target)]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert run().returncode == 0
+    assert "::musa::host::launch" in (target / "a/k.muh").read_text()
+    # A .h may be included by the host's compiler, which has none of the kernel side.
+    assert "musa_kernel_host.h" in (target / "a/k.muh").read_text()
+    assert "musa_kernel_host.h" not in (target / "a/t.h").read_text()
+    assert "::musa::host::launch" in (target / "a/t.h").read_text()
+    before = (target / "a/k.muh").stat().st_mtime_ns
+    (source / "gone.muh").unlink()
+    (source / "broken.muh").write_text("void f() { <<<1, 1>>>(); }\n")
+    again = run()
+    assert again.returncode == 1 and "broken.muh:1" in again.stderr
+    assert (target / "a/k.muh").stat().st_mtime_ns == before and not (target / "gone.muh").exists()
 
 
 @pytest.mark.parametrize(

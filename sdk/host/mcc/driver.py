@@ -1,12 +1,14 @@
 """mcc for the host: compiles `.mu` with the C++ compiler of the machine.
 
-    mcc --translate kernel.mu -o kernel.mu.cpp [--presumed kernel.cu]      (a .muh header likewise)
+    mcc --translate kernel.mu -o kernel.mu.cpp [--presumed kernel.cu] [--include first.h]    (a .muh header likewise)
+    mcc --translate include/ -o translated/                                (every header below a folder)
     mcc [flags of the C++ compiler] -c kernel.mu -o kernel.o
 
 Launches and shared memory are the pieces of MUSA's dialect that are not C++; launches.py and shared.py rewrite them.
 Everything else (`__global__`, `threadIdx`, `dim3`) is declared by `musa_kernel_host.h`, which the result includes. No
 line moves, so the compiler's messages name the line of the `.mu` (or of the file given as --presumed). Compiling also
-rewrites the headers that the source includes with quotes; --translate takes one file at a time.
+rewrites the headers that the source includes with quotes; --translate takes one file at a time, or a whole folder of
+headers, for includes in angle brackets: there, what an earlier run wrote and has no source any more is removed.
 
 `$CXX` names the compiler (default `g++`). Exit code: 1 for a fault in the source, else the compiler's.
 """
@@ -20,12 +22,15 @@ import tempfile
 from pathlib import Path
 
 from cccl import include_folder
+from folder import translate_folder, write_if_changed
 from source import SourceError
 from translate import Overlay, rewrite, translation_unit
 
 # In a shared library too, a kernel may go into the loop over its threads; a later -O of the user's wins.
 FLAGS = ("-O2", "-fno-semantic-interposition", "-fsanitize=bounds", "-Wno-unknown-pragmas")
-USAGE = "usage: mcc --translate FILE.mu -o FILE.cpp [--presumed NAME] | mcc [compiler flags] -c FILE.mu -o FILE.o"
+USAGE = (
+    "usage: mcc --translate INPUT -o OUTPUT [--presumed NAME] [--include H] | mcc [compiler flags] -c FILE.mu -o FILE.o"
+)
 
 
 def main(arguments: list[str]) -> int:
@@ -49,7 +54,7 @@ def main(arguments: list[str]) -> int:
 
 def _translate_command(arguments: list[str]) -> int:
     rest = list(arguments)
-    options = {"-o": "", "--presumed": ""}
+    options = {"-o": "", "--presumed": "", "--include": ""}
     for option in options:
         if option in rest:
             at = rest.index(option)
@@ -59,14 +64,16 @@ def _translate_command(arguments: list[str]) -> int:
             del rest[at : at + 2]
     if len(rest) != 1 or not options["-o"]:
         return _usage("one input and -o OUTPUT are needed")
+    if Path(rest[0]).is_dir():
+        return translate_folder(Path(rest[0]), Path(options["-o"]))
     name = options["--presumed"] or rest[0]
-    text = translation_unit(rewrite(Path(rest[0]).read_text(encoding="utf-8"), name), name)
-    target = Path(options["-o"])
-    # An unchanged file keeps its time, so that a build step recompiles nothing for it.
-    if not target.is_file() or target.read_text(encoding="utf-8") != text:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, encoding="utf-8")
+    text = rewrite(_read(Path(rest[0])), name)
+    write_if_changed(Path(options["-o"]), translation_unit(text, name, options["--include"]))
     return 0
+
+
+def _read(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
 
 
 def _compile_command(arguments: list[str]) -> int:
@@ -77,7 +84,7 @@ def _compile_command(arguments: list[str]) -> int:
     sdk_include = Path(__file__).resolve().parents[2] / "include"
     with tempfile.TemporaryDirectory(prefix="mcc-") as folder:
         overlay = Overlay(Path(folder), _include_folders(arguments), sdk_include)
-        body = overlay.rewrite(Path(source).read_text(encoding="utf-8"), source, Path(source).resolve().parent)
+        body = overlay.rewrite(_read(Path(source)), source, Path(source).resolve().parent)
         text = translation_unit(body, source)
         translated = Path(folder) / (Path(source).name + ".cpp")
         translated.write_text(text, encoding="utf-8")

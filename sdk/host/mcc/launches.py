@@ -42,11 +42,13 @@ def launch_edits(source: Source) -> list[Edit]:
         kernel = text[tokens[first].start : token.start]
         begin, end = tokens[first].start, tokens[close + 1].end
         has_arguments = close + 2 < len(tokens) and tokens[close + 2].text != ")"
-        # The configuration stays where it is, the kernel's text moves behind it; line breaks keep their places.
-        flat = " ".join(kernel.split())
-        opening = f"::musa::host::launch({_site(flat)}, ::musa::host::LaunchConfig(" + "\n" * kernel.count("\n")
+        # The configuration stays where it is, the kernel's text moves behind it; line breaks keep their places, and in
+        # a macro their backslashes.
+        line_end = "\\\n" if source.directive_end(token.start) is not None else "\n"
+        flat = " ".join(kernel.replace("\\\n", " ").split())
+        opening = f"::musa::host::launch({_site(flat)}, ::musa::host::LaunchConfig(" + line_end * kernel.count("\n")
         edits.append(Edit(begin, token.end, opening))
-        gap = "\n" * text.count("\n", tokens[close].start, end)
+        gap = line_end * text.count("\n", tokens[close].start, end)
         comma = ", " if has_arguments else ""
         call = f"), [=](const auto&... mcc_args) {{ {flat}(mcc_args...); }}"
         edits.append(Edit(tokens[close].start, end, f"{call}{comma}{gap}"))

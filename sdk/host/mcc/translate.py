@@ -34,9 +34,10 @@ def edits(source: Source) -> list[Edit]:
     ]
 
 
-def translation_unit(text: str, name: str) -> str:
-    """A whole `.mu` as the C++ compiler reads it."""
-    return f"#define {MACRO} 1\n#include {quoted(HEADER)}\n#line 1 {quoted(name)}\n{text}"
+def translation_unit(text: str, name: str, include: str = "") -> str:
+    """A whole `.mu` as the C++ compiler reads it; `include` names a header to read in front of it."""
+    more = f"#include {quoted(include)}\n" if include else ""
+    return f"#define {MACRO} 1\n#include {quoted(HEADER)}\n{more}#line 1 {quoted(name)}\n{text}"
 
 
 def _noinline_edits(source: Source) -> list[Edit]:
