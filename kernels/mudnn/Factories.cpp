@@ -24,6 +24,7 @@ namespace {
 
 using c10::musa::getCurrentMUSAStream;
 using c10::musa::MUSAGuard;
+using c10::musa::OptionalMUSAGuard;
 
 constexpr c10::DispatchKeySet kMUSAKeys(c10::DispatchKey::PrivateUse1);
 
@@ -32,6 +33,12 @@ Device target_device(std::optional<Device> device) {
   const Device wanted = device.value_or(Device(kMUSA));
   TORCH_CHECK(wanted.type() == kMUSA, "Expected a musa device but got ", wanted);
   return {kMUSA, c10::musa::resolve_device_index(wanted.index())};
+}
+
+/// The allocator asks for the current device. Most calls come under a guard of the operator's, and
+/// then there is nothing to put back.
+void make_current(Device device, OptionalMUSAGuard& guard) {
+  if (C10_UNLIKELY(device.index() != c10::musa::current_device())) guard.set_index(device.index());
 }
 
 void check_factory_options(std::optional<Layout> layout, std::optional<bool> pin_memory) {
@@ -69,7 +76,8 @@ Tensor EmptyMemoryFormat(IntArrayRef size, std::optional<ScalarType> dtype,
                          std::optional<bool> pin_memory,
                          std::optional<MemoryFormat> memory_format) {
   check_factory_options(layout, pin_memory);
-  const MUSAGuard guard(target_device(device));
+  OptionalMUSAGuard guard;
+  make_current(target_device(device), guard);
   return deterministic(at::detail::empty_generic(size, c10::musa::MUSACachingAllocator::get(),
                                                  kMUSAKeys, dtype_or_default(dtype),
                                                  memory_format));
@@ -79,7 +87,8 @@ Tensor EmptyStrided(IntArrayRef size, IntArrayRef stride, std::optional<ScalarTy
                     std::optional<Layout> layout, std::optional<Device> device,
                     std::optional<bool> pin_memory) {
   check_factory_options(layout, pin_memory);
-  const MUSAGuard guard(target_device(device));
+  OptionalMUSAGuard guard;
+  make_current(target_device(device), guard);
   return deterministic(at::detail::empty_strided_generic(
       size, stride, c10::musa::MUSACachingAllocator::get(), kMUSAKeys, dtype_or_default(dtype)));
 }

@@ -296,15 +296,6 @@ muTensor DescribeAll(const TensorIteratorBase& iter, int arg, ScalarType dtype) 
   return CreateMUTensor(iter.data_ptr(arg), dtype, {&size, 1}, {&step, 1});
 }
 
-// The same by way of another operand's descriptor: with its dtype, the address is the difference.
-muTensor DescribeLike(const muTensor& other, ScalarType other_dtype, const TensorIteratorBase& iter,
-                      int arg, ScalarType dtype) {
-  if (dtype != other_dtype) return DescribeAll(iter, arg, dtype);
-  muTensor result = other;
-  CHECK_MUDNN_STATUS(result.SetAddr(iter.data_ptr(arg)), "SetAddr");
-  return result;
-}
-
 }  // namespace
 
 void RunUnary(TensorIteratorBase& iter, UnaryMode mode, const Elementwise& op, int arg) {
@@ -320,7 +311,7 @@ void RunUnary(TensorIteratorBase& iter, UnaryMode mode, const Elementwise& op, i
   const ScalarType result = op.result.value_or(compute);
   if (iter.ndim() == 1 && is_dense(iter, 0, result) && is_dense(iter, arg, compute)) {
     muTensor out = DescribeAll(iter, 0, result);
-    muTensor in = DescribeLike(out, result, iter, arg, compute);
+    muTensor in = DescribeAll(iter, arg, compute);
     CHECK_MUDNN_STATUS(unary.Run(GetMudnnHandle(), out, in), op.name);
     return;
   }
@@ -359,8 +350,8 @@ void RunBinary(TensorIteratorBase& iter, BinaryMode mode, const Elementwise& op)
   if (iter.ndim() == 1 && is_dense(iter, 0, result) && is_dense(iter, left, compute) &&
       is_dense(iter, right, compute)) {
     muTensor out = DescribeAll(iter, 0, result);
-    muTensor lhs = DescribeLike(out, result, iter, left, compute);
-    muTensor rhs = DescribeLike(lhs, compute, iter, right, compute);
+    muTensor lhs = DescribeAll(iter, left, compute);
+    muTensor rhs = DescribeAll(iter, right, compute);
     CHECK_MUDNN_STATUS(binary.Run(GetMudnnHandle(), out, lhs, rhs), op.name);
     return;
   }

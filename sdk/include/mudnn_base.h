@@ -82,8 +82,17 @@ class MUDNN_API Tensor {
 
   static constexpr int kMaxRank = 8;
 
-  Status SetType(Type type);
-  Status SetAddr(void* address);
+  Tensor() {}  // not "= default": `const Tensor absent;` may be written
+
+  Status SetType(Type type) {
+    if (type < Type::HALF || type > Type::FP8_E4M3) return Status::INVALID_PARAMETER;
+    type_ = type;
+    return Status::SUCCESS;
+  }
+  Status SetAddr(void* address) {
+    address_ = address;
+    return Status::SUCCESS;
+  }
   Status SetFormat(Format format);
   Status SetQuantizationInfo(float scale, unsigned int zero_point = 0);
 
@@ -101,8 +110,9 @@ class MUDNN_API Tensor {
   friend struct detail::TensorAccess;
 
   void* address_ = nullptr;
-  int64_t dims_[kMaxRank] = {};
-  int64_t strides_[kMaxRank] = {};
+  // Of the first rank_ dimensions; nobody asks for the others, and every operand is described anew.
+  int64_t dims_[kMaxRank];
+  int64_t strides_[kMaxRank];
   int rank_ = 0;
   bool shaped_ = false;  // SetNdInfo was called, with whatever outcome
   Type type_ = Type::FLOAT;

@@ -8,17 +8,6 @@ namespace musa::dnn {
 
 size_t GetVersion() { return MUDNN_VERSION; }
 
-Status Tensor::SetType(Type type) {
-  if (type < Type::HALF || type > Type::FP8_E4M3) return Status::INVALID_PARAMETER;
-  type_ = type;
-  return Status::SUCCESS;
-}
-
-Status Tensor::SetAddr(void* address) {
-  address_ = address;
-  return Status::SUCCESS;
-}
-
 Status Tensor::SetFormat(Format format) {
   if (format < Format::NCW || format > Format::DHWCN) return Status::INVALID_PARAMETER;
   format_ = format;

@@ -112,10 +112,7 @@ void check_is_broadcast_shape(const Tensor& out, const Tensor& lhs, const Tensor
 
 bool compute_directly(const Call& c, Binary::Mode mode, const Tensor& out, const Tensor& lhs,
                       const Tensor& rhs) {
-  if (!is_direct(out) || !is_direct(lhs) || !is_direct(rhs) || !same_shape(out, lhs) ||
-      !same_shape(out, rhs) || !same_or_apart(out, lhs) || !same_or_apart(out, rhs)) {
-    return false;
-  }
+  if (!is_direct(out) || !is_direct_map(out, lhs) || !is_direct_map(out, rhs)) return false;
   switch (mode) {
     case Binary::Mode::ADD:
       return map_directly(c, out, lhs, rhs, [](float a, float b) { return a + b; });

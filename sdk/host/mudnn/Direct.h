@@ -14,10 +14,17 @@ inline bool is_direct(const Tensor& t, int64_t most = kDirectElements) {
 }
 
 // The same elements or none in common. What overlaps otherwise is ATen's to judge.
-inline bool same_or_apart(const Tensor& a, const Tensor& b) {
+inline bool same_or_apart(const Tensor& a, int64_t a_elements, const Tensor& b,
+                          int64_t b_elements) {
   const auto* x = static_cast<const float*>(address(a));
   const auto* y = static_cast<const float*>(address(b));
-  return x == y || x + numel(a) <= y || y + numel(b) <= x;
+  return x == y || x + a_elements <= y || y + b_elements <= x;
+}
+
+// Whether out[i] can be computed from in[i] alone, element by element.
+inline bool is_direct_map(const Tensor& out, const Tensor& in) {
+  return type(in) == Type::FLOAT && same_shape(out, in) && contiguous(in) &&
+         same_or_apart(out, numel(out), in, numel(out));
 }
 
 inline float* floats(const Tensor& t) { return static_cast<float*>(address(t)); }

@@ -136,9 +136,18 @@ at::ScalarType scalar_type(Type type) {
   refuse(Status::NOT_SUPPORTED, std::string("no computation on ") + name(type));
 }
 
+namespace {
+
+// Bytes of an element, in the order of Type; 0 for what nothing computes on.
+constexpr uint8_t kElementBytes[] = {2, 4, 8, 2, 1, 2, 4, 8, 1, 8, 1, 0, 1, 1};
+static_assert(std::size(kElementBytes) == static_cast<size_t>(Type::FP8_E4M3) + 1);
+
+}  // namespace
+
 size_t extent_bytes(const Tensor& t) {
   if (numel(t) == 0) return 0;
-  const auto size = static_cast<int64_t>(c10::elementSize(scalar_type(type(t))));
+  const int64_t size = kElementBytes[static_cast<size_t>(type(t))];
+  if (size == 0) (void)scalar_type(type(t));  // refuses
   int64_t bytes = size;
   for (int64_t d = 0; d < rank(t); ++d) {
     int64_t reach = 0;

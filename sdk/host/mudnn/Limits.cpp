@@ -27,7 +27,12 @@ bool has_fp64() {
 // ---- predicates of limits.def ----------------------------------------------------------------
 
 bool has_rank_0(const Tensor& t) { return rank(t) == 0; }
-bool has_no_elements(const Tensor& t) { return numel(t) == 0; }
+bool has_no_elements(const Tensor& t) {
+  for (const int64_t size : dims(t)) {
+    if (size == 0) return true;
+  }
+  return rank(t) == 0;
+}
 bool is_not_contiguous(const Tensor& t) { return !contiguous(t); }
 
 template <Type T>
@@ -59,8 +64,11 @@ const Tensor* find(const Call& c, const char* name) {
 }
 
 bool operand(const Call& c, const char* name, Type t) {
-  const Tensor* tensor = find(c, name);
-  return tensor != nullptr && type(*tensor) == t;
+  // The type first: few operands have it.
+  for (const Operand& operand : c.operands()) {
+    if (type(*operand.tensor) == t && std::strcmp(operand.name, name) == 0) return true;
+  }
+  return false;
 }
 
 bool mode_in(const Call& c, std::initializer_list<const char*> modes) {

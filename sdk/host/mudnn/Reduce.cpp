@@ -177,7 +177,7 @@ void write_first(const at::Tensor& out, const at::Tensor& result) {
 bool compute_directly(const Call& c, Mode mode, const Tensor& out, const Tensor& in) {
   constexpr int64_t kFew = 64;
   if ((mode != Mode::ADD && mode != Mode::MEAN) || !is_direct(in, kFew) || !is_direct(out, 1) ||
-      !same_or_apart(out, in)) {
+      !same_or_apart(out, numel(out), in, numel(in))) {
     return false;
   }
   return c.now([o = floats(out), i = floats(in), n = numel(in), mean = mode == Mode::MEAN] {

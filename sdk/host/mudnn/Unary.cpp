@@ -191,9 +191,7 @@ void check_parameters(Unary::Mode mode, Type in, const Scalar& alpha, const Scal
 
 bool compute_directly(const Call& c, Unary::Mode mode, const Tensor& out, const Tensor& in,
                       const detail::Number& alpha) {
-  if (!is_direct(out) || !is_direct(in) || !same_shape(out, in) || !same_or_apart(out, in)) {
-    return false;
-  }
+  if (!is_direct(out) || !is_direct_map(out, in)) return false;
   const auto a = static_cast<float>(alpha.as_double);
   switch (mode) {
     case Unary::Mode::ABS:

@@ -294,13 +294,19 @@ bool describe_fault(const void* pointer, FaultPlace* place) {
   return Registry::instance().describe_fault(pointer, place);
 }
 
+namespace {
+
+// The block that the thread asked about last.
+struct Recent {
+  uint64_t version;
+  Block block;
+};
+constinit thread_local Recent recent MUSART_FAST_TLS = {};
+
+}  // namespace
+
 bool device_accessible(const void* pointer, size_t bytes, int device) {
-  // The operands of a call tend to lie in one block: the last one found is tried first.
-  struct Recent {
-    uint64_t version;
-    Block block;
-  };
-  thread_local Recent recent{};
+  // The operands of a call tend to lie in one block.
   const uint64_t version = Registry::instance().version();
   if (recent.version != version || !recent.block.holds(pointer, bytes)) {
     const std::optional<Block> found = find_block(pointer);

@@ -58,11 +58,11 @@ const Protection protection = choose();
 const bool debug_memory =
     protection == Protection::MPROTECT || number_from_environment("TORCH_MUSA_HOST_DEBUG", 0) != 0;
 
-constinit thread_local const char* DeviceAccess::current_work = nullptr;
-constinit thread_local int DeviceAccess::depth = 0;
+constinit thread_local const char* DeviceAccess::current_work MUSART_FAST_TLS = nullptr;
+constinit thread_local int DeviceAccess::depth MUSART_FAST_TLS = 0;
 
 namespace {
-constinit thread_local bool has_run_work = false;
+constinit thread_local bool has_run_work MUSART_FAST_TLS = false;
 std::atomic<int> running_works{0};
 }  // namespace
 

@@ -12,6 +12,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "Api.h"
+
 namespace musa::host {
 
 enum class Protection { OFF, PKEY, MPROTECT };
@@ -45,7 +47,7 @@ class DeviceAccess {
   DeviceAccess(const DeviceAccess&) = delete;
 
   // What the calling thread runs, null outside of work. Plain TLS: a signal handler reads it.
-  static constinit thread_local const char* current_work;
+  static constinit thread_local const char* current_work MUSART_FAST_TLS;
 
  private:
   friend class HostAccess;
@@ -53,7 +55,7 @@ class DeviceAccess {
   static void open();
   static void close();
 
-  static constinit thread_local int depth;
+  static constinit thread_local int depth MUSART_FAST_TLS;
 
   const char* outer_work_;
   int depth_;

@@ -1,12 +1,9 @@
 #include "torch_musa/csrc/core/MUSACachingAllocator.h"
 
-#include <c10/util/flat_hash_map.h>
 #include <musa_runtime.h>
 
-#include <array>
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "torch_musa/csrc/core/MUSADeviceAllocator.h"
@@ -16,51 +13,8 @@
 namespace c10::musa::MUSACachingAllocator {
 namespace {
 
-/// Which block an address in a user's hands belongs to. Sharded, because every tensor passes here
-/// twice.
-class LiveBlocks {
- public:
-  struct Entry {
-    DeviceIndex device;
-    Block* block;
-  };
-
-  void insert(void* ptr, Entry entry) {
-    Shard& shard = shard_of(ptr);
-    const std::lock_guard<std::mutex> lock(shard.mutex);
-    shard.entries.emplace(ptr, entry);
-  }
-
-  /// The entry of `ptr`, or one with a null block when the allocator does not know the address.
-  Entry find(void* ptr) {
-    Shard& shard = shard_of(ptr);
-    const std::lock_guard<std::mutex> lock(shard.mutex);
-    const auto it = shard.entries.find(ptr);
-    return it == shard.entries.end() ? Entry{-1, nullptr} : it->second;
-  }
-
-  Entry take(void* ptr) {
-    Shard& shard = shard_of(ptr);
-    const std::lock_guard<std::mutex> lock(shard.mutex);
-    const auto it = shard.entries.find(ptr);
-    if (it == shard.entries.end()) {
-      return {-1, nullptr};
-    }
-    const Entry entry = it->second;
-    shard.entries.erase(it);
-    return entry;
-  }
-
- private:
-  struct alignas(64) Shard {
-    std::mutex mutex;
-    ska::flat_hash_map<void*, Entry> entries;  // no allocation per entry
-  };
-  Shard& shard_of(void* ptr) {
-    return shards_[(reinterpret_cast<uintptr_t>(ptr) / 512) % shards_.size()];
-  }
-  std::array<Shard, 67> shards_;  // prime: block addresses are multiples of powers of two
-};
+// Where this thread freed memory last: most likely where it will the next time.
+constinit thread_local DeviceIndex freed_on = 0;
 
 void delete_data(void* ptr);
 
@@ -94,9 +48,9 @@ class Allocator final : public c10::DeviceAllocator {
     if (data_ptr.get() == nullptr || data_ptr.get_deleter() != &delete_data) {
       return;
     }
-    const auto entry = live_.find(data_ptr.get_context());
-    TORCH_CHECK(entry.block != nullptr, "record_stream: no allocation at ", data_ptr.get());
-    at(entry.device).record_stream(entry.block, MUSAStream(stream));
+    const bool known =
+        at(data_ptr.device().index()).record_stream(data_ptr.get_context(), MUSAStream(stream));
+    TORCH_CHECK(known, "record_stream: no allocation at ", data_ptr.get());
   }
 
   CachingDeviceAllocator::DeviceStats getDeviceStats(DeviceIndex device) override {
@@ -108,9 +62,7 @@ class Allocator final : public c10::DeviceAllocator {
 
   void* allocate_on(DeviceIndex device, size_t nbytes, MUSAStream stream,
                     bool outside_pools = false) {
-    Block* block = at(device).malloc(nbytes, stream, outside_pools);
-    live_.insert(block->ptr, {device, block});
-    return block->ptr;
+    return at(device).malloc(nbytes, stream, outside_pools);
   }
 
   MUSADeviceAllocator& at(DeviceIndex device) {
@@ -119,9 +71,17 @@ class Allocator final : public c10::DeviceAllocator {
   }
 
   void release(void* ptr) {
-    const auto entry = live_.take(ptr);
-    TORCH_CHECK(entry.block != nullptr, "Not an address that the musa allocator handed out: ", ptr);
-    at(entry.device).free(entry.block);
+    // No address is two devices', and a deleter is told nothing else.
+    if (freed_on < devices().size() && devices()[freed_on]->free(ptr)) {
+      return;
+    }
+    for (size_t device = 0; device < devices().size(); ++device) {
+      if (devices()[device]->free(ptr)) {
+        freed_on = static_cast<DeviceIndex>(device);
+        return;
+      }
+    }
+    TORCH_CHECK(false, "Not an address that the musa allocator handed out: ", ptr);
   }
 
  private:
@@ -139,8 +99,6 @@ class Allocator final : public c10::DeviceAllocator {
     }();
     return *all;
   }
-
-  LiveBlocks live_;
 };
 
 Allocator& instance() {

@@ -111,7 +111,7 @@ int64_t aggregate(const StatArray& stat) {
 
 }  // namespace
 
-Block* MUSADeviceAllocator::malloc(size_t requested, MUSAStream stream, bool outside_pools) {
+void* MUSADeviceAllocator::malloc(size_t requested, MUSAStream stream, bool outside_pools) {
   ensure_initialized(device_);
   const std::lock_guard<std::recursive_mutex> lock(mutex_);
   if (requested >= kLargestRequest) {
@@ -153,6 +153,7 @@ Block* MUSADeviceAllocator::malloc(size_t requested, MUSAStream stream, bool out
     block = split(block, rounded);
   }
 
+  list(block);
   block->allocated = true;
   block->requested_size = requested;
   const BlockPool& home = *block->pool;
@@ -164,11 +165,15 @@ Block* MUSADeviceAllocator::malloc(size_t requested, MUSAStream stream, bool out
   c10::reportMemoryUsageToProfiler(
       block->ptr, static_cast<int64_t>(block->size), aggregate(stats_.allocated_bytes),
       aggregate(stats_.reserved_bytes), Device(DeviceType::PrivateUse1, device_));
-  return block;
+  return block->ptr;
 }
 
-void MUSADeviceAllocator::free(Block* block) {
+bool MUSADeviceAllocator::free(void* ptr) {
   const std::lock_guard<std::recursive_mutex> lock(mutex_);
+  Block* block = find_allocated(ptr);
+  if (block == nullptr) {
+    return false;
+  }
   block->allocated = false;
   BlockPool& pool = *block->pool;
   decrease(stats_.allocation, 1, pool);
@@ -183,18 +188,43 @@ void MUSADeviceAllocator::free(Block* block) {
     } else {
       insert_events(block);
     }
-    return;
+    return true;
   }
   release(block);
   if (!caching() && pool.owner == nullptr && !capturing()) {
     release_segments(pool);
   }
+  return true;
 }
 
-void MUSADeviceAllocator::record_stream(Block* block, MUSAStream stream) {
+bool MUSADeviceAllocator::record_stream(void* ptr, MUSAStream stream) {
   const std::lock_guard<std::recursive_mutex> lock(mutex_);
+  Block* block = find_allocated(ptr);
+  if (block == nullptr) {
+    return false;
+  }
   if (stream.id() != block->stream) {
     block->stream_uses.insert(stream);
+  }
+  return true;
+}
+
+Block* MUSADeviceAllocator::find_allocated(void* ptr) const {
+  const auto it = by_address_.find(ptr);
+  return it != by_address_.end() && it->second->allocated ? it->second : nullptr;
+}
+
+void MUSADeviceAllocator::list(Block* block) {
+  if (!block->listed) {
+    by_address_.emplace(block->ptr, block);
+    block->listed = true;
+  }
+}
+
+void MUSADeviceAllocator::unlist(Block* block) {
+  if (block->listed) {
+    by_address_.erase(block->ptr);
+    block->listed = false;
   }
 }
 
@@ -268,6 +298,7 @@ void MUSADeviceAllocator::release(Block* block) {
 
 void MUSADeviceAllocator::merge_into_pool(Block* block) {
   BlockPool& pool = *block->pool;
+  unlist(block);
   for (Block* neighbour : {block->prev, block->next}) {
     const bool is_free = neighbour != nullptr && !neighbour->allocated && !neighbour->shelved &&
                          neighbour->event_count == 0 && neighbour->stream_uses.empty();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <c10/core/CachingDeviceAllocator.h>
+#include <c10/util/flat_hash_map.h>
 
 #include <array>
 #include <cstddef>
@@ -31,6 +32,7 @@ struct Block {
   size_t requested_size = 0;  // what the user asked for, before rounding
   bool allocated = false;
   bool shelved = false;  // free, but kept apart from its neighbours (see Shelves)
+  bool listed = false;   // found by its address
   int event_count = 0;   // events that must pass before the block is free
   Block* prev = nullptr;
   Block* next = nullptr;
@@ -139,9 +141,10 @@ class MUSADeviceAllocator {
   explicit MUSADeviceAllocator(DeviceIndex device) : device_(device) {}
 
   /// `outside_pools`: from the device's own pools, whatever routes are open.
-  Block* malloc(size_t requested, MUSAStream stream, bool outside_pools = false);
-  void free(Block* block);
-  void record_stream(Block* block, MUSAStream stream);
+  void* malloc(size_t requested, MUSAStream stream, bool outside_pools = false);
+  /// False, and nothing done, where `ptr` is nothing that this allocator has handed out.
+  bool free(void* ptr);
+  bool record_stream(void* ptr, MUSAStream stream);
   /// Gives what is cached and unused back to the driver: of one private pool, or ({0, 0}) of the
   /// device's own and of private ones that nobody uses any more.
   void empty_cache(MempoolId_t pool);
@@ -173,6 +176,9 @@ class MUSADeviceAllocator {
   Block* take_cached(BlockPool& pool, size_t rounded, StreamId stream);
   Block* new_segment(BlockPool& pool, size_t rounded, StreamId stream);
   Block* split(Block* block, size_t rounded);
+  Block* find_allocated(void* ptr) const;
+  void list(Block* block);
+  void unlist(Block* block);
   void release(Block* block);
   void merge_into_pool(Block* block);
   void clear_shelves();
@@ -191,6 +197,8 @@ class MUSADeviceAllocator {
   BlockPool small_{true};
   BlockPool large_{false};
   Shelves shelves_;
+  // Blocks in users' hands, and those on the shelves, which will be there again.
+  ska::flat_hash_map<void*, Block*> by_address_;
   std::map<StreamId, std::deque<std::pair<MUSAEvent, Block*>>> events_;
   std::map<MempoolId_t, std::unique_ptr<PrivatePool>> private_pools_;
   std::vector<PoolRoute> routes_;

@@ -30,6 +30,14 @@ LifeCycle& life_cycle() {
   return *state;
 }
 
+[[noreturn]] C10_NOINLINE void throw_invalid_device_index(DeviceIndex device) {
+  const DeviceIndex count = device_count();
+  TORCH_CHECK(false, "MUSA error: invalid device ordinal: musa:", static_cast<int>(device), ". ",
+              count == 0 ? std::string("There is no musa device")
+                         : c10::str("There are ", static_cast<int>(count),
+                                    " musa devices: indices 0 to ", count - 1));
+}
+
 void after_fork_in_child() {
   auto& state = life_cycle();
   if (state.any.load(std::memory_order_relaxed)) {
@@ -53,12 +61,10 @@ DeviceIndex device_count() noexcept {
 }
 
 void check_device_index(DeviceIndex device) {
-  const DeviceIndex count = device_count();
-  TORCH_CHECK(device >= 0 && device < count,
-              "MUSA error: invalid device ordinal: musa:", static_cast<int>(device), ". ",
-              count == 0 ? std::string("There is no musa device")
-                         : c10::str("There are ", static_cast<int>(count),
-                                    " musa devices: indices 0 to ", count - 1));
+  // Several times in every call of an operator: the words are elsewhere.
+  if (C10_UNLIKELY(device < 0 || device >= device_count())) {
+    throw_invalid_device_index(device);
+  }
 }
 
 DeviceIndex current_device() {
