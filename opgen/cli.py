@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import importlib
 import os
 import signal
@@ -157,6 +158,7 @@ def check(yaml_path: Path | None, torch: TorchInstall | None, kernels: Path | No
     """Validate the operator list without writing anything; exit status 1 when there are errors."""
     from opgen.gen import Sources, analyse
     from opgen.project import find_project
+    from opgen.tables import counted
 
     sources = Sources.of(find_project(), yaml_path, kernels, torch)
     diagnostics = Diagnostics()
@@ -164,7 +166,7 @@ def check(yaml_path: Path | None, torch: TorchInstall | None, kernels: Path | No
     report(diagnostics)
     if diagnostics.errors:
         raise SystemExit(1)
-    counts = f"{analysis.entries} entries, {len(analysis.registrations)} registrations"
+    counts = f"{counted(analysis.entries, 'entry')}, {counted(len(analysis.registrations), 'registration')}"
     click.echo(f"torch {sources.install.version}: {counts}, no errors", err=reporter().prose_to_stderr)
 
 
@@ -180,11 +182,21 @@ def _drop_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def _closed_output_refuses() -> None:
+    """Where standard output is closed (`>&-`), Python has no stream, and what is printed goes nowhere without a word. A
+    stream takes its place that no write succeeds on; the descriptor is taken, too, so that no file gets it."""
+    if sys.stdout is None:
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 1)
+        sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115  # to the end of the process
+
+
 def main(args: list[str] | None = None) -> None:
     """Entry point: every failure is a message and an exit status, never a traceback."""
     signal.signal(signal.SIGTERM, _terminated)
+    _closed_output_refuses()
     try:
         result: Any = opgen.main(args=args, prog_name="opgen", standalone_mode=False)
+        sys.stdout.flush()  # at the interpreter's end nobody could tell what went wrong
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
@@ -200,7 +212,8 @@ def main(args: list[str] | None = None) -> None:
         sys.exit(1)
     except OSError as error:
         # What nobody nearer to the file has said better: a full disk behind standard output, say.
-        click.echo(f"{error.filename or 'opgen'}: error: {error.strerror or error}", err=True)
+        why = "standard output is closed" if error.errno == errno.EBADF else error.strerror or error
+        click.echo(f"{error.filename or 'opgen'}: error: {why}", err=True)
         _drop_output()
         sys.exit(1)
     sys.exit(result if isinstance(result, int) else 0)

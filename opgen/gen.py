@@ -21,6 +21,7 @@ from opgen.backend import MUSA, Backend
 from opgen.diagnostics import Diagnostic, Diagnostics, Location, OpgenError, as_record, from_record
 from opgen.progress import busy
 from opgen.project import Project
+from opgen.tables import counted
 from opgen.tree import Manifest, is_intact, read_manifest, recover, write_tree
 from opgen.upstream import TorchInstall, find_torch
 
@@ -110,9 +111,9 @@ class Summary:
     """Whether nothing had to be generated at all."""
 
     def __str__(self) -> str:
-        state = "up to date" if self.up_to_date else f"{self.files_written} files written"
+        state = "up to date" if self.up_to_date else f"{counted(self.files_written, 'file')} written"
         return (
-            f"{self.entries} entries, {self.registrations} registrations; "
+            f"{counted(self.entries, 'entry')}, {counted(self.registrations, 'registration')}; "
             f"shards: {self.shards_written} written, {self.shards_unchanged} unchanged; {state} ({self.seconds:.2f} s)"
         )
 

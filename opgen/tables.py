@@ -9,7 +9,13 @@ import click
 
 from opgen.progress import on_terminal
 
-__all__ = ["plain_table", "print_table"]
+__all__ = ["counted", "plain_table", "print_table"]
+
+
+def counted(number: int, what: str) -> str:
+    """`1 entry`, `1,228 overloads`."""
+    plural = f"{what[:-1]}ies" if what.endswith("y") else f"{what}s"
+    return f"{number:,} {what if number == 1 else plural}"
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset()) -> None:

@@ -71,7 +71,7 @@ def gap(backend: str, registered: Mapping[str, Registration], upstream: Upstream
         key=key,
         has=len(counted),
         own=own,
-        states={state: sum(o.state is state for o in counted) for state in State},
+        states={state: sum(o.state is state for o in counted) for state in State if state is not State.LOADED},
         lacking=tuple(o for o in counted if o.state in (State.MISSING, State.SKELETON)),
         on_cpu=tuple(o for o in counted if o.state is State.CPU_FALLBACK),
         note=_NOTES.get(key),

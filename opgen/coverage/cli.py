@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,7 +53,9 @@ def _file(text: str) -> Any:
     help="Exit with 1 unless it holds: 62.5 (percent registered), 'strict>=50%', 'failed<=0'; may be repeated.",
 )
 @click.option("--html", **_file("Write the matrix as one self-contained page."))
-@click.option("--csv", **_file("Write a line for each overload; - is standard output."))
+@click.option(
+    "--csv", **_file("Write a line for each overload, vendor-only ones (not in the JSON) last; - is standard output.")
+)
 @click.option("--badge", **_file("Write a badge (SVG)."))
 @click.option(
     "--write",
@@ -95,6 +98,7 @@ def command(
     to_stdout = csv is not None and str(csv) == "-"
     if to_stdout and (asked or output == "json"):
         raise click.UsageError("--csv - fills standard output: give it a file, or ask for nothing else")
+    _check_outputs({"--html": html, "--csv": None if to_stdout else csv, "--badge": badge}, folder)
     from opgen.coverage.survey import survey
 
     diagnostics = Diagnostics()
@@ -123,6 +127,19 @@ def command(
     broken = [said for rule in rules if (said := rule.broken(found.matrix.totals(), found.matrix.denominator))]
     if broken:
         raise OpgenError("; ".join(broken), hint="`opgen coverage --since COMMIT` shows what has changed")
+
+
+def _check_outputs(files: Mapping[str, Path | None], folder: Path | None) -> None:
+    """Two outputs in one file would leave the second. Devices and pipes take both."""
+    from opgen.coverage.files import same_file
+    from opgen.coverage.report import FILES
+
+    asked = [(option, path) for option, path in files.items() if path is not None]
+    asked += [("--write", folder / name) for name in FILES] if folder is not None else []
+    for i, (option, path) in enumerate(asked):
+        for other, again in asked[:i]:
+            if same_file(path, again):
+                raise click.UsageError(f"{other} and {option} would both write {path}: give each a file of its own")
 
 
 def _rules(bounds: tuple[str, ...], matrix: Matrix) -> list[Any]:

@@ -9,7 +9,16 @@ from pathlib import Path
 
 from opgen.diagnostics import Location, OpgenError
 
-__all__ = ["write_file"]
+__all__ = ["same_file", "write_file"]
+
+
+def same_file(one: Path, other: Path) -> bool:
+    """Whether two paths name one regular file, there or yet to be written, by whatever links."""
+    if (one.exists() and not one.is_file()) or (other.exists() and not other.is_file()):
+        return False
+    if one.exists() and other.exists():
+        return one.samefile(other)
+    return one.resolve() == other.resolve()
 
 
 def write_file(path: Path, text: str, hint: str | None = None) -> None:

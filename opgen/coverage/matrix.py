@@ -65,6 +65,8 @@ class State(str, Enum):
     COMPOSITE = "composite"
     SKELETON = "skeleton"
     MISSING = "missing"
+    LOADED = "loaded"
+    """Not the project's: a file that `opgen truth --load` named registers it. Never in the matrix."""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from opgen.coverage.rows import MEANING, Row, Standing, by_dtype, by_standing, d
 from opgen.diagnostics import Location, OpgenError, shown
 from opgen.truth.record import Verdict
 
-__all__ = ["markdown", "shown_states", "to_json", "write_report"]
+__all__ = ["FILES", "markdown", "shown_states", "to_json", "write_report"]
 
 _WRITTEN_BY = "Written by `opgen coverage --write coverage_report`"
 
@@ -91,7 +91,10 @@ def markdown(matrix: Matrix, rows: Sequence[Row]) -> str:
 
 def shown_states(matrix: Matrix) -> list[State]:
     """The states worth a line: skeletons are rare, and their line would only raise a question."""
-    return [state for state in State if state is not State.SKELETON or matrix.count(state)]
+    return [state for state in State if state not in (State.SKELETON, State.LOADED) or matrix.count(state)]
+
+
+FILES = ("coverage.json", CHART, "README.md")
 
 
 def write_report(matrix: Matrix, rows: Sequence[Row], folder: Path) -> list[Path]:
@@ -110,10 +113,10 @@ def write_report(matrix: Matrix, rows: Sequence[Row], folder: Path) -> list[Path
         raise OpgenError(
             f"cannot write the report: {error.strerror}", Location(str(error.filename or folder)), _ELSEWHERE
         ) from None
-    files = {"coverage.json": to_json(matrix), CHART: chart(rows), "README.md": markdown(matrix, rows)}
-    for name, text in files.items():
+    texts = (to_json(matrix), chart(rows), markdown(matrix, rows))
+    for name, text in zip(FILES, texts, strict=True):
         write_file(folder / name, text, _ELSEWHERE)
-    return [folder / name for name in files]
+    return [folder / name for name in FILES]
 
 
 def _groups(title: str, column: str, groups: Mapping[str, Mapping[Standing, int]]) -> tuple[str, str]:

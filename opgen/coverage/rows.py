@@ -27,7 +27,9 @@ __all__ = [
     "family_of",
     "namespace",
     "row_of",
+    "row_of_loaded",
     "rows_of",
+    "standing_of_loaded",
     "worst_first",
 ]
 
@@ -146,6 +148,35 @@ def row_of(overload: Overload, registered: Mapping[str, Registration], upstream:
         next=_next(op, overload.state, overload.verdict),
         provenance=_provenance(record) if record is not None else None,
     )
+
+
+def row_of_loaded(record: Record) -> Row:
+    """The row of an operator that no list names: what `opgen truth --load` has kept of it."""
+    families = dict.fromkeys(family for result in record.dtypes.values() for family in result.families)
+    files = " ".join(f"--load {path}" for path in record.loaded)
+    return Row(
+        op=record.op,
+        namespace=record.op.partition("::")[0],
+        state=State.LOADED,
+        kind=None,
+        family=", ".join(families) or None,
+        source=", ".join(record.loaded),
+        verdict=record.counted,
+        results=_ordered(record.dtypes),
+        reason=record.why_counted,
+        how="a file that was loaded registers it",
+        next=f"opgen truth {record.op} {files}",
+        provenance=_provenance(record),
+    )
+
+
+def standing_of_loaded(record: Record) -> str:
+    """Whether the files that an operator came from are as they were when it was run."""
+    from opgen.truth.digest import beside
+
+    same = record.digest == beside(record.digest.partition(" ")[0], record.loaded)
+    files = " and ".join(record.loaded)
+    return f"{files} {'is as it was then, what it imports may not be' if same else 'has changed since it was run'}"
 
 
 def namespace(op: str, upstream: Upstream) -> str:

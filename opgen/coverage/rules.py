@@ -30,7 +30,7 @@ class Rule:
         value = 100 * count / denominator if self.percent and denominator else float(count)
         if value >= self.number if self.at_least else value <= self.number:
             return None
-        bound = f"{'at least' if self.at_least else 'at most'} {self.number:g}{'%' if self.percent else ''}"
+        bound = f"{'at least' if self.at_least else 'at most'} {self.number:.12g}{'%' if self.percent else ''}"
         share = f" ({100 * count / denominator:.2f}%)" if denominator else ""
         return f"{self.name} is {count:,} of {denominator:,}{share}, and has to be {bound}"
 
@@ -46,5 +46,5 @@ def parse_rule(text: str, known: Mapping[str, int]) -> Rule:
     percent = bool(match["percent"]) or match["name"] is None
     number = float(match["number"])
     if percent and number > 100:
-        raise ValueError(f"{number:g}% is more than everything")
+        raise ValueError(f"{match['number']}% is more than everything there is, which is 100%")
     return Rule(name, match["sign"] != "<=", number, percent)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opgen.coverage.matrix import Matrix, has_cuda_kernel, measure, overload_of, vendor_only
-from opgen.coverage.rows import Row, Standing, row_of, rows_of
+from opgen.coverage.rows import Row, Standing, row_of, row_of_loaded, rows_of, standing_of_loaded
 from opgen.diagnostics import Diagnostics, OpgenError
 
 if TYPE_CHECKING:
@@ -33,6 +33,8 @@ class Survey:
     matrix: Matrix
     records: Mapping[str, Record]
     """What running the overloads has shown; of operators that are not counted, too."""
+    loaded: Mapping[str, Record] = field(default_factory=dict)
+    """What `opgen truth --load` has shown of operators that the project does not know, as they were then."""
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
@@ -56,22 +58,26 @@ class Survey:
         Raises OpgenError for a word that means nothing."""
         from opgen.find import find_operator
 
-        own = [op for op in self.registered if op not in self.upstream.functions]
+        own = [op for op in {**self.registered, **self.loaded} if op not in self.upstream.functions]
         found = find_operator(word, [*self.upstream.names, *own])
         overloads = found.overloads or ((found.op,) if found.op is not None else ())
         if not overloads:
             near = " or ".join(repr(name) for name in found.nearest)
             raise OpgenError(
                 f"PyTorch {self.matrix.torch_version} has no operator '{word[:80]}', and the list defines none",
-                hint=f"did you mean {near}?" if near else "`opgen list` shows what is registered",
+                hint=_hint(word, near),
             )
         return [(self._row(op), self._note(op)) for op in overloads]
 
     def _row(self, op: str) -> Row:
+        if op in self.loaded:
+            return row_of_loaded(self.loaded[op])
         overload = replace(overload_of(op, self.registered, self.upstream), record=self.records.get(op))
         return row_of(overload, self.registered, self.upstream)
 
     def _note(self, op: str) -> str | None:
+        if op in self.loaded:
+            return f"not counted: no operator of this project; {standing_of_loaded(self.loaded[op])}"
         if op not in self.upstream.functions:
             return "not counted: an operator of our own"
         if op in vendor_only():
@@ -83,13 +89,14 @@ def survey(yaml_path: Path | None, torch: TorchInstall | None, diagnostics: Diag
     """Read the project around the working folder."""
     from opgen.gen import Sources, analyse
     from opgen.project import find_project
-    from opgen.truth.known import known_records
+    from opgen.truth.known import known_records, loaded_records
 
     project = find_project()
     sources = Sources.of(project, yaml_path, torch=torch)
     analysis = analyse(sources, diagnostics, need_sources=False)
     backend = sources.backend
     records = known_records(project.root, sources, analysis)
+    known = {*analysis.upstream.functions, *(r.op for r in analysis.registrations)}
     return Survey(
         root=project.root,
         backend=backend,
@@ -97,4 +104,13 @@ def survey(yaml_path: Path | None, torch: TorchInstall | None, diagnostics: Diag
         registered={r.op: r for r in analysis.registrations if r.dispatch_key == backend.dispatch_key},
         matrix=measure(analysis.registrations, analysis.upstream, backend, records),
         records=records,
+        loaded={op: record for op, record in loaded_records(project.root, sources).items() if op not in known},
     )
+
+
+def _hint(word: str, near: str) -> str:
+    if near:
+        return f"did you mean {near}?"
+    if "::" in word:
+        return f"one that a file of yours registers: `opgen truth {word[:80]} --load FILE` runs it and keeps a record"
+    return "`opgen list` shows what is registered"

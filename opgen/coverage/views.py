@@ -10,7 +10,7 @@ import click
 
 from opgen.coverage.rows import DTYPES, Row, dtypes_of
 from opgen.diagnostics import shown
-from opgen.tables import print_table
+from opgen.tables import counted, print_table
 from opgen.truth.record import Verdict
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def print_rows(rows: Sequence[Row], what: str) -> None:
     ]
     columns = ("overload", "family", "verdict", *(["dtypes"] if dtypes else []), "why")
     print_table(columns, lines)
-    click.echo(f"\n{len(rows):,} {what} overload{'s' * (len(rows) != 1)}")
+    click.echo(f"\n{counted(len(rows), f'{what} overload')}")
     if dtypes:
         click.echo(f"dtypes: {' '.join(DTYPES.get(d, d) for d in dtypes)}; S strict, P partial, F failed, U untested")
 
@@ -68,7 +68,7 @@ def print_operator(rows: Iterable[tuple[Row, str | None]]) -> None:
             word = click.style(f"{result.verdict.value:<8}", fg=_COLOURS[result.verdict])
             families = ", ".join(f"{family} {calls:,}" for family, calls in result.families.items())
             ran = f"ran on {families}" if families else ""
-            line = f"    {dtype:<11} {word}  {f'{result.cases} cases':<10}  {ran}".rstrip()
+            line = f"    {dtype:<11} {word}  {counted(result.cases, 'case'):<10}  {ran}".rstrip()
             click.echo(line)
             if result.reason:
                 click.echo(f"                {shown(result.reason)}")
@@ -78,7 +78,9 @@ def print_gap(found: Gap, name: str) -> None:
     """How many overloads another backend has, what this one does with them, and those it lacks."""
     from opgen.coverage.matrix import State
 
-    click.echo(f"{found.key} has a kernel for {found.has:,} overloads in PyTorch's own tree; {name} runs of them")
+    click.echo(
+        f"{found.key} has a kernel for {counted(found.has, 'overload')} in PyTorch's own tree; {name} runs of them"
+    )
     click.echo()
     on_device = {
         "native": found.states[State.NATIVE],

@@ -16,6 +16,7 @@ import click
 from opgen.diagnostics import Diagnostics, Location, OpgenError, shown
 from opgen.options import PathOption, format_option, yaml_option
 from opgen.progress import on_terminal
+from opgen.report import reporter
 
 if TYPE_CHECKING:
     from opgen.coverage.survey import Survey
@@ -51,7 +52,8 @@ def command(
     MUSA_LAUNCH_BLOCKING=0 in the environment keeps them asynchronous. With --format json and no --output, the script
     prints to standard error.
 
-    The exit status is the script's; the report comes after an exception or Ctrl-C, too.
+    The exit status is the script's, 128 + n where signal n ended it; the report comes after an exception or Ctrl-C,
+    too, but not after os._exit or a signal that the script does not handle.
     """
     from opgen.coverage.survey import survey
 
@@ -77,7 +79,7 @@ def _check_writable(path: Path) -> None:
 def _run(script: tuple[str, ...], module: bool, device: str, *, quiet: bool) -> tuple[int, Trace]:
     """The script's exit status, and what it called. Raises OpgenError where it left nothing behind."""
     from opgen.trace.calls import Trace
-    from opgen.trace.runner import NO_DEVICE
+    from opgen.trace.runner import NO_DEVICE, NO_MODULE
 
     with tempfile.TemporaryDirectory(prefix="opgen-trace-") as folder:
         report = Path(folder) / "calls.json"
@@ -94,14 +96,19 @@ def _run(script: tuple[str, ...], module: bool, device: str, *, quiet: bool) -> 
         text = report.read_text(encoding="utf-8") if report.exists() else ""
     if status == NO_DEVICE and text:
         raise OpgenError(f"device '{device}' is not usable: {text}", hint="`opgen build` builds it")
+    if status == NO_MODULE and text:
+        raise OpgenError(text, hint="-m takes a module's name as `python -m` does, from the working folder on")
     try:
         return 128 - status if status < 0 else status, Trace.from_json(text)
     except (ValueError, KeyError, TypeError, AttributeError):
         how = f"by signal {-status} ({signal.Signals(-status).name})" if status < 0 else f"with status {status}"
-        raise OpgenError(
+        error = OpgenError(
             f"{script[0]} ended {how} before its operators could be listed",
             hint="os._exit and signals leave no time for it; without them, run the script alone to see what is wrong",
-        ) from None
+        )
+        reporter().fail(error)
+        # the script's; a report that is not there is no success, whatever the script says
+        raise SystemExit((128 - status if status < 0 else status) or 1) from None
 
 
 def _wait(process: subprocess.Popen[bytes]) -> int:

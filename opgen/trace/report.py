@@ -9,7 +9,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
 from opgen.diagnostics import shown
-from opgen.tables import plain_table
+from opgen.tables import counted, plain_table
 from opgen.trace.calls import Calls, Trace
 from opgen.truth.record import Record, Verdict, worst
 
@@ -115,7 +115,8 @@ def head(trace: Trace, found: Sequence[Called], script: str) -> str:
     missing = counts[Standing.RAISED] + counts[Standing.MISSING]
     time = "in operators" if trace.blocking else "to launch operators"
     lines = [
-        f"{script}: {len(found):,} overloads, {calls:,} calls, {_time(seconds)} of {_time(trace.seconds)} {time}",
+        f"{script}: {counted(len(found), 'overload')}, {counted(calls, 'call')}, "
+        f"{_time(seconds)} of {_time(trace.seconds)} {time}",
         f"{missing:,} missing, {counts[Standing.ON_CPU]:,} on the CPU on purpose, {counts[Standing.FAILED]:,} FAILED, "
         f"{counts[Standing.PARTIAL]:,} PARTIAL in the dtypes used",
     ]

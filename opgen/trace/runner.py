@@ -8,6 +8,7 @@ output are the script's. When it ends, by whatever exception, REPORT is written;
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import runpy
 import sys
@@ -19,10 +20,13 @@ from typing import Any
 
 from opgen.trace.calls import Calls, Trace
 
-__all__ = ["NO_DEVICE", "main"]
+__all__ = ["NO_DEVICE", "NO_MODULE", "main"]
 
 NO_DEVICE = 97
 """Exit status where the device is not there; REPORT then says why."""
+
+NO_MODULE = 96
+"""Exit status where there is no module of that name; REPORT then says what is missing."""
 
 _BLOCKING = "MUSA_LAUNCH_BLOCKING"
 
@@ -34,6 +38,10 @@ def main(arguments: list[str]) -> None:
     module = _device_module(device, report)
     sys.argv = [target, *rest]
     sys.path[0] = str(Path.cwd()) if kind == "module" else str(Path(target).resolve().parent)
+    missing = _missing(target) if kind == "module" else None
+    if missing is not None:
+        Path(report).write_text(missing, encoding="utf-8")
+        raise SystemExit(NO_MODULE)
     error: BaseException | None = None
     started = time.perf_counter()
     with module.count_ops() as counts:
@@ -49,6 +57,21 @@ def main(arguments: list[str]) -> None:
     if os.getpid() == owner:
         Path(report).write_text(_trace(counts, seconds, error).to_json(), encoding="utf-8")
     _leave(error)
+
+
+def _missing(name: str) -> str | None:
+    """What `python -m name` would lack; None where it finds something, or fails in another way, which it then shows."""
+    try:
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.submodule_search_locations is not None:
+            main = importlib.util.find_spec(f"{name}.__main__")
+            return None if main is not None else f"'{name}' is a package without a module __main__ to run"
+    except ModuleNotFoundError as error:
+        own = error.name is not None and f"{name}.".startswith(f"{error.name}.")
+        return f"no module named '{error.name}'" if own else None
+    except Exception:
+        return None
+    return f"no module named '{name}'" if spec is None else None
 
 
 def _device_module(device: str, report: str) -> Any:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opgen.diagnostics import Location, OpgenError
-from opgen.truth.digest import Digests, holds
+from opgen.truth.digest import Digests, beside, holds
 from opgen.truth.failing import LOAD, Failure
 from opgen.truth.keeping import merged_with
 from opgen.truth.plan import Planned
@@ -59,7 +59,7 @@ class Provenance:
 
     def digest(self, op: str, calls: tuple[str, ...]) -> str:
         """For an overload inside which ``calls`` ran in this campaign."""
-        return self.digests.beside(self.digests.of(op, calls), self.settings.load)
+        return beside(self.digests.of(op, calls), self.settings.load)
 
 
 def campaign(

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from opgen.registration import Registration
     from opgen.truth.record import Record
 
-__all__ = ["Digests", "chosen_target", "holds", "load_digests"]
+__all__ = ["Digests", "beside", "chosen_target", "holds", "load_digests"]
 
 # Goes up when what records say changes in a way that no source shows.
 _FORMAT = "1"
@@ -68,11 +68,6 @@ class Digests:
         for name in sorted({op, *calls}):
             found.update(f"\0{name}\0{self.kernel(name)}".encode())
         return found.hexdigest()
-
-    def beside(self, digest: str, loaded: Iterable[str]) -> str:
-        """The digest for a process that had loaded these files: their contents count, though not what they import."""
-        contents = [_content(path) for path in loaded]
-        return f"{digest} loaded {_sha(*contents)}" if contents else digest
 
     def freeze(self) -> Digests:
         """Reads every source now: what is edited while operators run is not what was run."""
@@ -119,7 +114,7 @@ def holds(record: Record, digests: Digests) -> bool:
     return (
         record.torch == digests.torch
         and record.target == digests.target
-        and record.digest == digests.beside(digests.of(record.op, record.calls), record.loaded)
+        and record.digest == beside(digests.of(record.op, record.calls), record.loaded)
     )
 
 
@@ -152,6 +147,12 @@ def _stubs_of(registration: Registration) -> tuple[str, ...]:
     out = str(registration.group.out.func.name) if registration.group is not None else registration.op
     legacy, reused = legacy_stubs().get(out), reused_stubs().get(registration.op)
     return (*(legacy.stubs if legacy is not None else ()), *(reused.stubs if reused is not None else ()))
+
+
+def beside(digest: str, loaded: Iterable[str]) -> str:
+    """A digest for a process that had loaded these files: their contents count, though not what they import."""
+    contents = [_content(path) for path in loaded]
+    return f"{digest} loaded {_sha(*contents)}" if contents else digest
 
 
 def _content(path: str) -> str:

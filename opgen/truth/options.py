@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -26,6 +27,16 @@ DTYPES = (
 )
 
 
+class _Seconds(click.FloatRange):
+    """A time that passes: no comparison stops nan, and what is waited for without end is never told."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        seconds = float(super().convert(value, param, ctx))
+        if not math.isfinite(seconds):
+            self.fail(f"{value!r} is no number of seconds.", param, ctx)
+        return seconds
+
+
 def campaign_options(command: F) -> F:
     """How many cases, which, and how they are run."""
     for option in (
@@ -40,7 +51,7 @@ def campaign_options(command: F) -> F:
         ),
         click.option(
             "--timeout",
-            type=click.FloatRange(min=0.1),
+            type=_Seconds(min=0.1),
             default=60,
             show_default=True,
             metavar="SEC",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from opgen.diagnostics import OpgenError
-from opgen.tables import print_table
+from opgen.tables import counted, print_table
 from opgen.truth.record import DtypeResult, Record, Verdict
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def print_worst(records: Sequence[Record], limit: int) -> None:
     if not records:
         return
     shown = ", ".join(f"{count:,} {name.upper()}" for name, count in totals(records).items())
-    click.echo(f"{len(records):,} overload{'s' * (len(records) != 1)}: {shown}")
+    click.echo(f"{counted(len(records), 'overload')}: {shown}")
 
 
 def tell_unkept(runs: Iterable[Run]) -> None:
@@ -83,9 +83,10 @@ def not_run(runs: Iterable[Run]) -> OpgenError:
     failed = [(run.record.op, run.failure.message) for run in runs if run.failure is not None]
     said = "; ".join(f"{op}: {message}" for op, message in failed[:_FAILURES])
     more = f"; and {len(failed) - _FAILURES} more" if len(failed) > _FAILURES else ""
-    counted = f"{len(failed)} overload{'s' * (len(failed) != 1)} could not be run"
+    how_many = counted(len(failed), "overload")
     return OpgenError(
-        f"{counted}: {said}{more}", hint="no record was made of that; what was known of them is as it was"
+        f"{how_many} could not be run: {said}{more}",
+        hint="no record was made of that; what was known of them is as it was",
     )
 
 

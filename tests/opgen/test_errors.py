@@ -592,7 +592,7 @@ def test_check_without_errors(tmp_path, capsys):
     kernels = write_kernels(tmp_path, {"mudnn/Nonzero.cpp": nonzero})
     code, out, err = run(capsys, "check", "--yaml", yaml, "--kernels", kernels)
     assert (code, err) == (0, "")
-    assert out.endswith("1 entries, 1 registrations, no errors\n")
+    assert out.endswith("1 entry, 1 registration, no errors\n")
 
 
 def test_a_missing_list_is_one_line(tmp_path, capsys):

@@ -180,13 +180,15 @@ def test_ending_the_command_ends_the_script(script, tmp_path):
 
 
 def test_a_script_that_is_killed_or_leaves_at_once_is_a_message(script):
-    for ending, said in (
-        ("os.kill(os.getpid(), signal.SIGKILL)", "signal 9 (SIGKILL)"),
-        ("os._exit(4)", "with status 4"),
+    for ending, code, said in (
+        ("os.kill(os.getpid(), signal.SIGKILL)", 128 + 9, "signal 9 (SIGKILL)"),
+        ("os.abort()", 128 + 6, "signal 6 (SIGABRT)"),
+        ("os._exit(4)", 4, "with status 4"),
+        ("os._exit(0)", 1, "with status 0"),  # its report is not there
     ):
         path = script(f"import os, signal, torch\n{ending}\n")
         status, out, err = run(path, cwd=ROOT)
-        assert status == 1 and said in err and "Traceback" not in err and out == ""
+        assert status == code and said in err and "Traceback" not in err and out == ""
 
 
 def test_processes_that_a_script_starts_do_not_disturb_the_report(script):
@@ -230,7 +232,10 @@ def test_modules_and_folders_run_as_python_runs_them(tmp_path):
         ((), 2, "Missing argument"),
         (("--top", "-1", "x.py"), 2, "--top"),
         (("--output", "/nosuch/report.txt", "here.py"), 1, "no such folder"),
-        (("-m", "no_such_module_anywhere"), 1, "No module named"),
+        (("-m", "no_such_module_anywhere"), 1, "error: no module named 'no_such_module_anywhere'"),
+        (("-m", "no_such_module.part"), 1, "error: no module named 'no_such_module'"),
+        (("-m", "json.nothing"), 1, "error: no module named 'json.nothing'"),
+        (("-m", "email"), 1, "'email' is a package without a module __main__"),
         (("broken.py",), 1, "SyntaxError"),
     ],
 )
