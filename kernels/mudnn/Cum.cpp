@@ -20,8 +20,13 @@ ScalarType accumulation_type(ScalarType dtype) {
 
 void accumulate(const char* name, CumMode mode, const Tensor& self, int64_t dim,
                 const Tensor& out) {
-  CheckComputeType(out.scalar_type(), name);
+  // As on the CPU, where there is nothing to add up any dtype will do.
+  if (self.dim() == 0) {
+    out.copy_(self);
+    return;
+  }
   if (out.numel() == 0) return;
+  CheckComputeType(out.scalar_type(), name);
   const ScalarType compute = accumulation_type(out.scalar_type());
   // The element type comes first: the sums of an int8 tensor cast to int64 do not wrap.
   const Tensor in = self.to(out.scalar_type()).to(compute).contiguous();

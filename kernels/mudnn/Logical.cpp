@@ -6,6 +6,8 @@
 #include <torch_musa/ops/logical_or_native.h>
 #include <torch_musa/ops/logical_xor_native.h>
 
+#include <ATen/ops/empty.h>
+
 namespace at::musa {
 namespace {
 
@@ -18,7 +20,28 @@ Tensor& logical(const Tensor& self, const Tensor& other, Tensor& out, BinaryMode
   return out;
 }
 
+// Upstream's functional forms make their result where `self` is, and so refuse a CPU scalar there
+// beside a tensor of the device, which every other binary operator takes. (The gradient of pow by
+// its exponent has one where the base is such a scalar.)
+Tensor logical(const Tensor& self, const Tensor& other, BinaryMode mode, const char* name) {
+  const Device home = self.is_cpu() ? other.device() : self.device();
+  Tensor out = at::empty({0}, TensorOptions(kBool).device(home));
+  return logical(self, other, out, mode, name);
+}
+
 }  // namespace
+
+Tensor LogicalAnd(const Tensor& self, const Tensor& other) {
+  return logical(self, other, BinaryMode::LOGICAL_AND, "logical_and");
+}
+
+Tensor LogicalOr(const Tensor& self, const Tensor& other) {
+  return logical(self, other, BinaryMode::LOGICAL_OR, "logical_or");
+}
+
+Tensor LogicalXor(const Tensor& self, const Tensor& other) {
+  return logical(self, other, BinaryMode::LOGICAL_XOR, "logical_xor");
+}
 
 Tensor& LogicalAndOut(const Tensor& self, const Tensor& other, Tensor& out) {
   return logical(self, other, out, BinaryMode::LOGICAL_AND, "logical_and");

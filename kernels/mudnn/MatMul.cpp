@@ -235,12 +235,17 @@ TORCH_IMPL_FUNC(BaddbmmOut)
 
 Tensor Dot(const Tensor& self, const Tensor& tensor) {
   CheckDotOperands(self, tensor, "dot");
+  // Both conjugated: as on the CPU, so is the result, and as lazily.
+  if (self.is_conj() && tensor.is_conj()) {
+    return InnerProduct(self.conj(), tensor.conj(), "dot").conj();
+  }
   return InnerProduct(self, tensor, "dot");
 }
 
 Tensor Vdot(const Tensor& self, const Tensor& other) {
   if (!self.is_complex()) return Dot(self, other);
   CheckDotOperands(self, other, "vdot");
+  if (!self.is_conj() && other.is_conj()) return InnerProduct(self, other.conj(), "vdot").conj();
   return InnerProduct(self.conj(), other, "vdot");
 }
 

@@ -70,9 +70,13 @@ def _tensor(build: Build, argument: Argument) -> Any:
 def _may_be_cpu_scalar(build: Build, argument: Argument) -> bool:
     """A number may stand on the left, too, of another operand that is a tensor on the device."""
     other = build.op.find("other") or build.op.find("exponent")
-    # logical operators make their result where self is
-    takes = build.op.root in _TAKE_CPU_SCALARS and not build.op.root.startswith("logical_")
-    return takes and not argument.written and other is not None and other.tensor and other is not argument
+    return (
+        build.op.root in _TAKE_CPU_SCALARS
+        and not argument.written
+        and other is not None
+        and other.tensor
+        and other is not argument
+    )
 
 
 def number(build: Build, argument: Argument) -> Any:

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from opgen.testing.case import Case, Live, make_live
 from opgen.testing.overload import load_overload
+from opgen.testing.parts import parts
 
 
 @dataclass(frozen=True)
@@ -35,9 +36,11 @@ class Outcome:
 
 
 def flatten(value: Any) -> list[Any]:
-    """The leaves of what an operator returns: tensors, numbers, None."""
+    """The leaves of what an operator returns: dense tensors, numbers, None. Other tensors come in their parts."""
     if isinstance(value, (tuple, list)):
         return [leaf for item in value for leaf in flatten(item)]
+    if isinstance(value, Tensor):
+        return parts(value)
     return [] if value is None else [value]
 
 

@@ -64,12 +64,12 @@ def may_have_gradient(op: str) -> bool:
 
 
 def tested_elsewhere(root: Path) -> dict[str, str]:
-    """Overload -> why nothing is drawn for it, from the project's tests/ops/tested_elsewhere.py; empty without one."""
+    """Overload -> why it is not compared, from the project's tests/ops/tested_elsewhere.py; empty without one."""
     path = root / "tests" / "ops" / "tested_elsewhere.py"
     if not path.is_file():
         return {}
-    table: Mapping[str, tuple[str, str]] = runpy.run_path(str(path))["TESTED_ELSEWHERE"]
-    return {op: f"no arguments can be drawn for it; tests by name hold it: {where}" for op, (where, _) in table.items()}
+    table: Mapping[str, tuple[str, str, str]] = runpy.run_path(str(path))["TESTED_ELSEWHERE"]
+    return {op: f"{reason}; tests by name hold it: {where}" for op, (where, _, reason) in table.items()}
 
 
 def _namespaced(op: str) -> tuple[bool, str]:

@@ -23,16 +23,8 @@ DIFFERENTIABLE = [
 FUNCTIONAL = [listed for listed in DIFFERENTIABLE if not listed.op.partition(".")[0].endswith("_")]
 
 
-KNOWN = {
-    "pow.Tensor_Tensor": "a CPU scalar as base: the gradient of the exponent finds tensors on two devices and raises",
-}
-"""Operator -> what is wrong with its gradient; fails when it starts to pass."""
-
-
 @pytest.mark.parametrize("listed", FUNCTIONAL, ids=lambda listed: listed.op)
-def test_gradients_agree_with_cpu(listed: Listed, device: str, request: pytest.FixtureRequest) -> None:
-    if listed.op in KNOWN and device != "cpu":
-        request.applymarker(pytest.mark.xfail(reason=KNOWN[listed.op], strict=True))
+def test_gradients_agree_with_cpu(listed: Listed, device: str) -> None:
     from opgen.testing.gradients import check_gradients
 
     check_gradients(listed.op, device, fallback=listed.fallback)

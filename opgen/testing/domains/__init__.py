@@ -14,6 +14,7 @@ from opgen.testing.domains import (
     copying,
     factories,
     indexing,
+    layouts,
     linear,
     lists,
     networks,
@@ -39,6 +40,7 @@ _SECTIONS = (
     randomness,
     recurrent,
     lists,
+    layouts,
     own,
 )
 _DEFAULT = Domain()

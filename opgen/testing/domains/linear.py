@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -97,6 +98,50 @@ def _prepare_solve(build: Build) -> dict[str, Any]:
     return {"A": build.lay_out(matrix), "B": build.tensor(rows), "left": True, "self": build.lay_out(matrix)}
 
 
+def _prepare_triangular(build: Build) -> dict[str, Any]:
+    """Either triangle, on either side; what stands in the other one does not count."""
+    matrix = _square(build)
+    left, other = build.flag(), build.pick(1, 2, 3)
+    n = matrix.shape[-1]
+    rows = (*matrix.shape[:-2], n, other) if left else (*matrix.shape[:-2], other, n)
+    return {
+        "self": build.lay_out(matrix),
+        "B": build.tensor(rows),
+        "upper": build.flag(),
+        "left": left,
+        "unitriangular": build.flag(),
+    }
+
+
+def _prepare_lu_solve(build: Build) -> dict[str, Any]:
+    """A factorization, and right-hand sides for it."""
+    factors, pivots = torch.linalg.lu_factor(_square(build).flip(-1))
+    left, other = build.flag(), build.pick(1, 2, 3)
+    n = factors.shape[-1]
+    rows = (*factors.shape[:-2], n, other) if left else (*factors.shape[:-2], other, n)
+    return {
+        "LU": build.lay_out(factors),
+        "pivots": build.lay_out(pivots),
+        "B": build.tensor(rows),
+        "left": left,
+        "adjoint": build.flag(),
+    }
+
+
+def _prepare_lu_unpack(build: Build) -> dict[str, Any]:
+    """Factors of any shape, and row exchanges that go downwards."""
+    m, n = build.pick(3, 1, 4, 0), build.pick(3, 2, 5, 0)
+    batch = build.pick((), (2,), (2, 3))
+    below = torch.tensor([[build.size(i, m - 1) for i in range(min(m, n))] for _ in range(math.prod(batch))])
+    pivots = (below.reshape(*batch, min(m, n)) + 1).to(torch.int32)
+    return {
+        "LU_data": build.tensor((*batch, m, n)),
+        "LU_pivots": build.lay_out(pivots),
+        "unpack_data": not build.maybe(4),
+        "unpack_pivots": not build.maybe(4),
+    }
+
+
 def _prepare_symmetric(build: Build) -> dict[str, Any]:
     matrix = _square(build)
     return {"A": build.lay_out(matrix + matrix.mH), "UPLO": build.pick("L", "U"), "compute_v": True}
@@ -157,6 +202,10 @@ TABLE = {
         prepare=_prepare_definite, dtypes=_DECOMPOSED, accumulates=True
     ),
     "_linalg_solve_ex": Domain(prepare=_prepare_solve, dtypes=_DECOMPOSED, accumulates=True, private=frozenset({1, 2})),
-    "linalg_solve_triangular": Domain(prepare=_prepare_solve, dtypes=_DECOMPOSED, accumulates=True),
+    "linalg_solve_triangular": Domain(prepare=_prepare_triangular, dtypes=_DECOMPOSED, accumulates=True),
+    "linalg_lu_solve": Domain(prepare=_prepare_lu_solve, dtypes=_DECOMPOSED, accumulates=True),
+    "lu_unpack": Domain(prepare=_prepare_lu_unpack, dtypes=_DECOMPOSED),
+    # the CPU's kernel crashes on out= tensors of a wrong size
+    "lu_unpack.out": Domain(prepare=_prepare_lu_unpack, dtypes=_DECOMPOSED, trusts_out=True),
     "linalg_cross": Domain(prepare=_prepare_cross, numbers=_SMALL),
 }

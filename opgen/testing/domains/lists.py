@@ -54,6 +54,32 @@ def _tensor_of_numbers(build: Build, argument: Argument, count: int) -> TensorSp
     return build.tensor(())
 
 
+def _prepare_unscale(build: Build) -> dict[str, Any]:
+    """Scaled gradients, of which one is not finite in some cases; a flag that may be set already."""
+    gradients = [build.tensor(shape, expand=False) for shape in (build.shape, (build.size(0, 4),))]
+    return {
+        "self": gradients,
+        "found_inf": _float(build.pick(0, 0, 1)),
+        "inv_scale": _float(build.pick(0.5, 1, 2**-16)),
+    }
+
+
+def _prepare_scale(build: Build) -> dict[str, Any]:
+    """A scale before its growth, in between, or after gradients that were not finite."""
+    return {
+        "self": _float(build.pick(1024, 2**-20, 3e38)),
+        "growth_tracker": TensorSpec.of(torch.tensor([build.size(0, 3)], dtype=torch.int32)),
+        "found_inf": _float(build.pick(0, 0, 1)),
+        "scale_growth_factor": build.pick(2.0, 1.5),
+        "scale_backoff_factor": build.pick(0.5, 0.75),
+        "growth_interval": build.size(1, 4),
+    }
+
+
+def _float(value: float) -> TensorSpec:
+    return TensorSpec.of(torch.tensor([value], dtype=torch.float32))
+
+
 def _dtype(build: Build, argument: Argument) -> Any:
     return build.pick(None, build.dtype) if build.dtype.is_floating_point else None
 
@@ -63,6 +89,8 @@ def _lists(numbers: Numbers = _PLAIN, **rest: Any) -> Domain:
 
 
 TABLE = {
+    "_amp_foreach_non_finite_check_and_unscale": Domain(prepare=_prepare_unscale, numbers=Numbers(special=True)),
+    "_amp_update_scale": Domain(prepare=_prepare_scale, dtypes=(torch.float32,)),
     "_foreach_abs _foreach_add _foreach_addcdiv _foreach_addcmul _foreach_ceil _foreach_clamp_max _foreach_clamp_min "
     "_foreach_clone _foreach_copy _foreach_div _foreach_floor _foreach_frac _foreach_lerp _foreach_maximum "
     "_foreach_minimum _foreach_mul _foreach_neg _foreach_reciprocal _foreach_round _foreach_sign _foreach_sub "

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from opgen.testing.build import Build, Domain
+from opgen.testing.case import TensorSpec
 from opgen.testing.overload import Argument
+from opgen.testing.references import out_form
 from opgen.testing.rules import boolean_tensor, like_self, make_argument, one_of, values
 from opgen.testing.tensors import FLOATING, Numbers
 
@@ -52,6 +52,10 @@ def _condition(build: Build, argument: Argument) -> Any:
     return make_argument(replace(build, dtype=torch.uint8 if build.maybe(12) else torch.bool), argument)
 
 
+def _dense(build: Build, argument: Argument) -> Any:
+    return TensorSpec.of(build.tensor(build.shape).value)
+
+
 def _upper(build: Build, argument: Argument) -> Any:
     """clamp wants one bound at least; both absent is an error to try now and then."""
     if build.made.get("min") is None and not build.maybe(6):
@@ -89,19 +93,6 @@ def _prepare_cross_entropy(build: Build) -> dict[str, Any]:
     made["target"] = build.tensor(build.shape, of=Numbers(0, 1))
     made["weight"] = build.pick(None, build.tensor(build.shape, of=Numbers(0, 2)))
     return made
-
-
-def _out_form(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """An out= form for a function whose own on the CPU is of no use: it works on a squeezed view of out."""
-
-    def call(*arguments: Any, **keywords: Any) -> Tensor:
-        out: Tensor = keywords.pop("out" if "out" in keywords else "grad_input")
-        result = function(*arguments, **keywords)
-        if result.dtype != out.dtype:
-            raise RuntimeError(f"Found dtype {out.dtype} but expected {result.dtype}")
-        return out.resize_(result.shape).copy_(result)
-
-    return call
 
 
 _MASK = {"mask": boolean_tensor}
@@ -209,13 +200,13 @@ TABLE = {
         prepare=_prepare_cross_entropy,
         dtypes=FLOATING,
         accumulates=True,
-        reference=_out_form(torch.ops.aten.binary_cross_entropy.default),
+        reference=out_form(torch.ops.aten.binary_cross_entropy.default),
     ),
     "binary_cross_entropy_backward.grad_input": Domain(
         prepare=_prepare_cross_entropy,
         dtypes=FLOATING,
         accumulates=True,
-        reference=_out_form(torch.ops.aten.binary_cross_entropy_backward.default),
+        reference=out_form(torch.ops.aten.binary_cross_entropy_backward.default),
     ),
     "binary_cross_entropy_with_logits": Domain(
         prepare=_prepare_loss,
@@ -226,7 +217,10 @@ TABLE = {
     "polar complex": Domain(dtypes=(torch.float32, torch.float64)),
     "copysign heaviside": Domain(numbers=_PLAIN, pointwise=True),
     "nextafter": Domain(numbers=_PLAIN, promotes=False),
-    "isin": Domain(numbers=Numbers(-2, 2, whole=True), pointwise=True),
+    # the CPU reads both operands in the dtype of the first, and the second one as a contiguous one
+    "isin": Domain(
+        numbers=Numbers(-2, 2, whole=True), pointwise=True, promotes=False, arguments={"test_elements": _dense}
+    ),
     "ldexp": Domain(numbers=Numbers()),
     "round": Domain(numbers=Numbers(special=True), arguments={"decimals": one_of(0, 1, 2, -1)}),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from opgen.testing.build import Build, Domain, Law
 from opgen.testing.overload import Argument
+from opgen.testing.references import out_form
 from opgen.testing.rules import one_of, real_dtype
 from opgen.testing.tensors import FLOATING, Numbers
 
@@ -174,6 +176,12 @@ def _rate(build: Build, argument: Argument) -> Any:
 
 _UNIT = Law(lambda a, x: (x >= 0) & (x <= 1), lambda a: 0.5, lambda a: 1 / math.sqrt(12))
 
+_RRELU = Domain(
+    prepare=_prepare_rrelu,
+    law=Law(_between_slopes, lambda a: -(a["lower"] + a["upper"]) / 2, lambda a: _slope_spread(a) / math.sqrt(12)),
+    dtypes=FLOATING,
+)
+
 TABLE = {
     "uniform": _filled(
         Law(_between, _uniform_mean, _uniform_std), FLOATING, **{"from": one_of(0.0, -1.0), "to": one_of(1.0, 2.0)}
@@ -226,10 +234,10 @@ TABLE = {
         arguments={"n": one_of(10, 0, 1, 300), "dtype": lambda b, a: b.pick(torch.int64, torch.int32)},
         law=Law(_is_permutation),
     ),
-    "rrelu_with_noise": Domain(
-        prepare=_prepare_rrelu,
-        law=Law(_between_slopes, lambda a: -(a["lower"] + a["upper"]) / 2, lambda a: _slope_spread(a) / math.sqrt(12)),
-        dtypes=FLOATING,
+    "rrelu_with_noise": _RRELU,
+    # the CPU's out= form crashes where out is not of the result's size, dtype and layout already
+    "rrelu_with_noise.out": replace(
+        _RRELU, reference=out_form(torch.ops.aten.rrelu_with_noise.default), trusts_out=True
     ),
     "native_dropout": Domain(prepare=_prepare_dropout, law=Law(_dropped, lambda a: 1.0, _dropout_std), dtypes=FLOATING),
     "rand": Domain(law=_UNIT, dtypes=(torch.float32,)),
