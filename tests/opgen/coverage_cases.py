@@ -37,7 +37,7 @@ def record_of(op: str, **dtypes: Verdict | DtypeResult) -> Record:
         else DtypeResult(found, cases=20, agreed=20, reason=None if found is Verdict.STRICT else f"{name} is off")
         for name, found in dtypes.items()
     }
-    return Record(op, "2.13.0", "host", "abc1234", 7, "cpu", "digest", 1.0, results)
+    return Record(op, "2.13.0", "host", "abc1234", 7, "cpu", "digest", 1.0, results, asked=20)
 
 
 def surveyed(upstream: Upstream, registrations: list[Any], records: list[Record]) -> tuple[Matrix, tuple[Row, ...]]:

@@ -9,6 +9,7 @@ from coverage_cases import record_of
 from hypothesis import given
 from hypothesis import strategies as st
 
+from opgen.tables import counted
 from opgen.trace.calls import Calls, Trace
 from opgen.trace.report import Called, Standing, as_json, called, head, sections
 from opgen.truth.record import DtypeResult, Verdict
@@ -106,7 +107,7 @@ def test_every_overload_is_in_one_section_and_shares_add_up(ops: dict[str, Calls
     document = json.loads(json.dumps(as_json(of, found, ["a.py"], 0)))
     assert document["totals"]["calls"] == sum(calls.calls for calls in ops.values())
     assert sum(document["totals"][s.name.lower()] for s in Standing) == len(ops)
-    assert head(of, found, "a.py").startswith(f"a.py: {len(ops)} overloads")
+    assert head(of, found, "a.py").startswith(f"a.py: {counted(len(ops), 'overload')}, ")
 
 
 def test_top_limits_only_what_nothing_is_wrong_with() -> None:
