@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 #include <thread>
+#include <vector>
 
 #include "runtime_support.h"
 
@@ -186,6 +187,25 @@ TEST_WITH_ENV(work_just_behind_the_end_is_an_illegal_address_in_debug_mode, DEBU
   musa::host::enqueue(0, nullptr, [&] { memory[1024] = 1; }, "one_too_far");
   CHECK_EQ(musaStreamSynchronize(nullptr), musaErrorIllegalAddress);
   CHECK_EQ(musaGetLastError(), musaErrorIllegalAddress);
+}
+
+// One thread's work checks the red zones of blocks that others have only just got.
+TEST_WITH_ENV(threads_allocate_beside_each_others_work_in_debug_mode, DEBUGGED) {
+  std::atomic<int> failed{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&failed] {
+      for (int round = 0; round < 3000; ++round) {
+        void* pointer = nullptr;
+        failed += musaMalloc(&pointer, 32) != musaSuccess;
+        failed += musaMemset(pointer, 0, 32) != musaSuccess;
+        failed += musaFree(pointer) != musaSuccess;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK_EQ(failed.load(), 0);
+  CHECK_OK(musaDeviceSynchronize());
 }
 
 TEST_DIES(the_message_names_the_kernel, DEBUGGED, "one_too_far wrote behind an allocation") {

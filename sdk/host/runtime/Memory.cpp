@@ -57,14 +57,18 @@ class Registry {
       memory = arena(device).allocate(debug_memory ? bytes : size);
       require(memory != nullptr, musaErrorMemoryAllocation);
       used_[device] += size;
+      if (debug_memory) {
+        // Before anybody knows the block: other threads' work checks those that are known.
+        const DeviceAccess access("musaMalloc");
+        paint_red_zone(memory + bytes, Arena::with_red_zone(bytes) - bytes);
+        traces_[memory] = Trace::here();
+      }
       // Where red zones are watched, not a byte more than was asked for.
       insert({memory, debug_memory ? bytes : size, Kind::DEVICE, device, 0, caller});
-      if (debug_memory) traces_[memory] = Trace::here();
     }
-    if (debug_memory || size <= kPoisonedUpTo) {
+    if (size <= kPoisonedUpTo) {
       const DeviceAccess access("musaMalloc");
-      if (size <= kPoisonedUpTo) std::memset(memory, kPoison, debug_memory ? bytes : size);
-      if (debug_memory) paint_red_zone(memory + bytes, Arena::with_red_zone(bytes) - bytes);
+      std::memset(memory, kPoison, debug_memory ? bytes : size);
     }
     return memory;
   }
