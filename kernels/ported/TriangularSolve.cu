@@ -83,6 +83,9 @@ Tensor expand_batch(const Tensor& tensor, IntArrayRef batch, int64_t own_dims) {
 // other, whatever its strides say; `upper` and `transpose` are about that.
 void triangular_solve_kernel(const Tensor& A, const Tensor& B, bool left, bool upper,
                              TransposeType transpose, bool unitriangular) {
+  // Also where there is nothing to solve, like the CPU.
+  TORCH_CHECK(A.scalar_type() == B.scalar_type(), "expected scalar type ", A.scalar_type(),
+              " but found ", B.scalar_type());
   if (B.numel() == 0) return;
   const Tensor matrices = expand_batch(A, batch_of(B), 2);
   // X op(A) = B is op(A)^T X^T = B^T.
