@@ -1,4 +1,4 @@
-"""The limits of muDNN as a table: what sdk/host/mudnn/limits.def says, and which test shows that op code survives it.
+"""The limits of muDNN as a table: what sdk/mudnn/limits.def says, and which test shows that op code survives it.
 
     python sdk/limits_table.py > docs/limits.md
 
@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-LIMITS = ROOT / "sdk" / "host" / "mudnn" / "limits.def"
+LIMITS = ROOT / "sdk" / "mudnn" / "limits.def"
 PAGE = ROOT / "docs" / "limits.md"
 OP_TESTS = "tests/ops/test_limits.py"
 
 _HEAD = f"""\
 # Limits of muDNN and muRAND
 
-What the libraries refuse or get wrong, as the stand-in models it: one row of `sdk/host/mudnn/limits.def` each, applied
+What the libraries refuse or get wrong, as the stand-in models it: one row of `sdk/mudnn/limits.def` each, applied
 before any call. A wrong result is modelled as that wrong result, a crash as a refusal. Op code goes round all of them;
 the last column names the test in `{OP_TESTS}` that shows it. `MUSA_ARCH` chooses the chip: mp_21, mp_22 or mp_31
 (default), `TORCH_MUSA_HOST_FP64=0` one without double precision.

@@ -98,7 +98,7 @@ class Digests:
 
     @cached_property
     def _common(self) -> str:
-        device = self.tree.below(*_DEVICE, f"sdk/{self.target}/runtime")
+        device = self.tree.below(*_DEVICE, "sdk/runtime", f"sdk/{self.target}/runtime")
         helpers = "\0".join(self.printed.helpers)
         bench = [self.kernel(op) for op in _BENCH_OPS]
         return _sha(_FORMAT, self.torch, self.target, self.arch, self.tree.digest(device), helpers, *bench)

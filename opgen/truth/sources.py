@@ -144,7 +144,7 @@ class SourceTree:
         headers = self.below("sdk/include", suffixes=(".h",))
         classes = {name for path in headers for name in _CLASS.findall(self.text(path) or b"")}
         found: dict[str, list[str]] = {}
-        for path in self.below(f"sdk/{self._target}/mudnn", suffixes=(".cpp",)):
+        for path in self.below("sdk/mudnn", f"sdk/{self._target}/mudnn", suffixes=(".cpp",)):
             for name in set(_MEMBER.findall(self.text(path) or b"")) & classes:
                 found.setdefault(name.decode(), []).append(path)
         return found

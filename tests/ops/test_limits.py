@@ -1,4 +1,4 @@
-"""Op code survives every limit of muDNN: one test per row of sdk/host/mudnn/limits.def (docs/limits.md lists them).
+"""Op code survives every limit of muDNN: one test per row of sdk/mudnn/limits.def (docs/limits.md lists them).
 
 Each calls an operator in the way that would run into the limit if the kernel did not go round it. What a chip has not
 is refused with a clear error, and the next call works. Rows that bind other chips run in a process of their own.

@@ -1,4 +1,4 @@
-// One case per row of sdk/host/mudnn/limits.def, named after it (test_limits_table.py checks that
+// One case per row of sdk/mudnn/limits.def, named after it (test_limits_table.py checks that
 // none is missing), and what holds for every call: memory, streams, descriptors, the caller's
 // modes.
 #include <ATen/core/Tensor.h>

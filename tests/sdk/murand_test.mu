@@ -207,7 +207,7 @@ TEST(write_fingerprint) {
   }
 }
 
-// limit_*: a row of sdk/host/mudnn/limits.def each.
+// limit_*: a row of sdk/mudnn/limits.def each.
 TEST(limit_murand_uniform_interval) {
   CHECK_EQ(musa::rand::uniform(0), 0x1p-33f);
   CHECK_EQ(musa::rand::uniform(0xffffffffu), 1.0f);

@@ -85,9 +85,9 @@ def test_a_kernel_that_is_called_by_name_touches_its_callers(checkout: Path) -> 
 
 
 def test_a_class_of_the_toolkit_touches_the_kernels_that_name_it(checkout: Path) -> None:
-    found = touched(checkout, "sdk/host/mudnn/MatMul.cpp", "#include", "// x\n#include")
+    found = touched(checkout, "sdk/mudnn/MatMul.cpp", "#include", "// x\n#include")
     assert "mm" in found and not {"tril.out", "exp", "lerp.Scalar"} & found
-    assert "sum.dim_IntList" in touched(checkout, "sdk/host/mudnn/Reduce.cpp", "#include", "// x\n#include")
+    assert "sum.dim_IntList" in touched(checkout, "sdk/mudnn/Reduce.cpp", "#include", "// x\n#include")
 
 
 def test_the_kernel_language_is_part_of_kernels_in_cuda_dialect_alone(here: Digests) -> None:

@@ -2,14 +2,13 @@
 #include "mudnn_transformer.h"
 
 #include <ATen/TensorOperators.h>
-#include <ATen/core/PhiloxRNGEngine.h>
-#include <ATen/ops/empty.h>
 
 #include <atomic>
 #include <initializer_list>
 
 #include "Attention.h"
 #include "AttentionChecks.h"
+#include "Draw.h"
 
 namespace musa::dnn {
 
@@ -92,16 +91,9 @@ Attention with_mask(Attention a, const at::Tensor& mask, bool causal) {
 }
 
 // Every dropping call has numbers of its own: the library keeps its own state.
-void draw(const at::Tensor& kept, double p) {
+void draw_next(const at::Tensor& kept, double p) {
   static std::atomic<uint64_t> calls{0};
-  const uint64_t seed = calls.fetch_add(1);
-  at::Tensor host = at::empty({kept.numel()}, at::kBool);
-  bool* data = host.mutable_data_ptr<bool>();
-  for (int64_t i = 0; i < host.numel(); ++i) {
-    at::Philox4_32 engine(seed, /*subsequence=*/i);
-    data[i] = engine() * 0x1p-32 >= p;
-  }
-  kept.copy_(host.view(kept.sizes()));
+  draw(kept, p, Word{calls.fetch_add(1)}, Word{});
 }
 
 void check_flash(const Op& op, const Tensor& q, const Tensor& k, const Tensor& v,
@@ -180,7 +172,7 @@ Status Op::RunMath(Handle& h, Tensor& out, Tensor& attn_weights, const Tensor& q
         const at::Tensor kept = kept_alias(c, p.drops(), dropped, q, k);
         return [a = attention(c, p, q, k, v, kept), m = mask_alias(c, p, mask, q, k),
                 o = c.alias(out), w = c.alias(attn_weights)] {
-          if (a.kept.defined()) draw(a.kept, a.dropout_p);
+          if (a.kept.defined()) draw_next(a.kept, a.dropout_p);
           const Attention masked = with_mask(a, m, /*causal=*/false);
           const at::Tensor weights = std::get<0>(attention_weights(masked));
           o.copy_(attend(masked, weights));
@@ -248,7 +240,7 @@ Status Op::RunFlash(Handle& h, Tensor& out, Tensor& lse, const Tensor& q, const 
         const at::Tensor kept = kept_alias(c, p.drops(), dropped, q, k);
         return [a = attention(c, p, q, k, v, kept), m = mask_alias(c, p, mask, q, k),
                 o = c.alias(out), l = c.alias(lse), causal = causal_] {
-          if (a.kept.defined()) draw(a.kept, a.dropout_p);
+          if (a.kept.defined()) draw_next(a.kept, a.dropout_p);
           const Attention masked = with_mask(a, m, causal);
           const auto [weights, denominators] = attention_weights(masked);
           o.copy_(attend(masked, weights));

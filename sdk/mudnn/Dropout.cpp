@@ -2,8 +2,8 @@
 #include "mudnn_nn.h"
 
 #include <ATen/TensorOperators.h>
-#include <ATen/core/PhiloxRNGEngine.h>
-#include <ATen/ops/empty.h>
+
+#include "Draw.h"
 
 namespace musa::dnn {
 
@@ -11,21 +11,12 @@ using namespace internal;
 
 namespace {
 
-// Random words come in blocks of four; offsets count words.
-constexpr uint64_t kWordsPerBlock = 4;
-
 void check_operands(const Tensor& a, const Tensor& b, const Tensor& mask) {
   require(is_floating(type(a)), "type", Status::NOT_SUPPORTED);
   require(type(a) == type(b) && same_shape(a, b), "operands must be alike");
   require(type(mask) == Type::BOOL && same_shape(a, mask), "mask must be BOOL in the same shape");
   require(contiguous(a) && contiguous(b) && contiguous(mask), "operands must be contiguous");
 }
-
-// A number that the caller gave, or one that is in device memory by the time the work runs.
-struct Word {
-  uint64_t value;
-  at::Tensor device;  // undefined unless it is there
-};
 
 // INT64 has the size; the bits are the caller's.
 at::Tensor word(const Call& c, const uint64_t* address) {
@@ -36,19 +27,6 @@ at::Tensor word(const Call& c, const uint64_t* address) {
   (void)t.SetNdInfo({1});
   c.require_accessible("seed or offset", t);
   return c.alias(t);
-}
-
-uint64_t read(const at::Tensor& word) { return static_cast<uint64_t>(word.item<int64_t>()); }
-
-// True with probability 1 - p: element i asks the first word of Philox subsequence i.
-at::Tensor draw(int64_t count, double p, uint64_t seed, uint64_t offset) {
-  at::Tensor keep = at::empty({count}, at::kBool);
-  bool* kept = keep.mutable_data_ptr<bool>();
-  for (int64_t i = 0; i < count; ++i) {
-    at::Philox4_32 engine(seed, /*subsequence=*/i, offset / kWordsPerBlock);
-    kept[i] = engine() * 0x1p-32 >= p;
-  }
-  return keep;
 }
 
 }  // namespace
@@ -98,10 +76,7 @@ Status Dropout::RunDropout(Handle& h, Tensor& out, const Tensor& in, Tensor& mas
         check_operands(out, in, mask);
         const Word seed{seed_, word(c, device_seed_)}, offset{offset_, word(c, device_offset_)};
         return [o = c.alias(out), i = c.alias(in), m = c.alias(mask), p = p_, seed, offset] {
-          // A device seed replaces the value, a device offset is added to it.
-          const uint64_t from = seed.device.defined() ? read(seed.device) : seed.value;
-          const uint64_t at = offset.value + (offset.device.defined() ? read(offset.device) : 0);
-          m.copy_(draw(m.numel(), p, from, at).view(m.sizes()));
+          draw(m, p, seed, offset);
           o.copy_(i * m * (1 / (1 - p)));
         };
       });

@@ -220,7 +220,7 @@ class Call {
   }
   // `shortcut` is asked first. For operands so small that ATen's ways cost more than the work it
   // computes by itself, through now(), and returns true; it may do so only for what prepare would
-  // not refuse.
+  // not refuse. Not asked on a target whose memory the host cannot read.
   Status run(c10::function_ref<Work(Call&)> prepare, c10::function_ref<bool(Call&)> shortcut) {
     return run_impl(prepare, &shortcut, /*synchronize=*/false);
   }

@@ -19,7 +19,7 @@
 
 #include "Limits.h"
 #include "Log.h"
-#include "musa_host.h"
+#include "Target.h"
 
 namespace musa::dnn::internal {
 namespace {
@@ -205,6 +205,8 @@ at::Scalar number(const detail::Number& n, Type type) {
 
 // ---- aliases ---------------------------------------------------------------------------------
 
+at::Device Call::device() const { return target::device(handle_.GetDevice()); }
+
 at::Tensor Call::alias(const Tensor& t, at::IntArrayRef dims, at::IntArrayRef strides) const {
   const at::Device where = device();
   const at::ScalarType dtype = scalar_type(type(t));
@@ -277,13 +279,13 @@ void Call::check_memory() const {
 }
 
 void Call::require_accessible(const char* name, const Tensor& t) const {
-  if (host::device_accessible(address(t), extent_bytes(t), handle_.GetDevice())) return;
+  if (target::accessible(address(t), extent_bytes(t), handle_.GetDevice())) return;
   refuse(Status::EXECUTION_FAILED, std::string("illegal address: operand '") + name +
                                        "' is not (entirely) memory that the device can reach");
 }
 
 bool Call::now(void (*body)(void*), void* argument) const {
-  return host::run_now(handle_.GetDevice(), handle_.GetStream(), body, argument, entry_);
+  return target::run(handle_.GetDevice(), handle_.GetStream(), body, argument, entry_);
 }
 
 // On the stream: at once where that is how work runs, otherwise when its turn comes.
@@ -293,7 +295,7 @@ void Call::start(Work& work, bool recorded) const {
     work();
   };
   if (now(run)) return;
-  host::enqueue(
+  target::enqueue(
       handle_.GetDevice(), handle_.GetStream(),
       [work = std::make_shared<Work>(std::move(work)), recorded] {
         LibraryScope scope(recorded);
@@ -325,7 +327,9 @@ Status Call::run_impl(c10::function_ref<Work(Call&)> prepare,
     if (log_calls()) log_call(*this);
     check_operands();
     check_memory();
-    if (shortcut != nullptr && effect_ == Effect::NONE && (*shortcut)(*this)) {
+    [[maybe_unused]] const target::OnStream on_stream(handle_.GetDevice(), handle_.GetStream());
+    if (target::kHostComputes && shortcut != nullptr && effect_ == Effect::NONE &&
+        (*shortcut)(*this)) {
       return Status::SUCCESS;
     }
     const bool recorded = at::hasCallbacks();
@@ -349,7 +353,7 @@ Status Call::run_impl(c10::function_ref<Work(Call&)> prepare,
       }
     };
     start(guarded, recorded);
-    host::synchronize(handle_.GetDevice(), handle_.GetStream());
+    target::synchronize(handle_.GetDevice(), handle_.GetStream());
     if (*failure) std::rethrow_exception(*failure);
     return Status::SUCCESS;
   } catch (...) {
