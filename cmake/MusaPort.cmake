@@ -6,11 +6,17 @@
 # Every source is a chain of its own, so one edited .cu recompiles one object. Headers in CUDA's dialect (.cuh) beside the
 # sources go the same way, .cuh -> .muh -> .muh; which objects an edited one recompiles, the compiler's dependency files
 # know. <out-var> also holds the host target's own part of the gpu_kernel API (torch_musa/csrc/porting).
+#
+# That is the target host. On the others a device compiler takes the .mu as it is (MusaKernels.cmake): no mcc step, and
+# <out-var> holds what opgen_compile_kernels makes of them.
 
 # Porting a source needs no library of ours: without this, Ninja would first link those that the target links to.
 set(CMAKE_ADD_CUSTOM_COMMAND_DEPENDS_EXPLICIT_ONLY ON)
 
-include(Cccl)
+include(MusaKernels)
+if(OPGEN_TARGET STREQUAL host)
+  include(Cccl)
+endif()
 set(MUSA_PORTED_DIR ${CMAKE_BINARY_DIR}/ported)
 set(MUSA_MCC_DIR ${CMAKE_BINARY_DIR}/mcc)
 # The toolkit's headers in front of CCCL's: they hold thrust's device system.
@@ -27,6 +33,18 @@ file(GLOB MUSA_MCC CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/sdk/host/mcc/*.py)
 # unchanged files recompile nothing.
 function(_musa_translate source name translated)
   set(ported ${MUSA_PORTED_DIR}/${name})
+  if(NOT OPGEN_TARGET STREQUAL host)
+    add_custom_command(
+      OUTPUT ${ported}.stamp
+      BYPRODUCTS ${ported}
+      COMMAND ${CMAKE_COMMAND} -E env PYTHONPATH=${CMAKE_SOURCE_DIR} PYTHONDONTWRITEBYTECODE=1
+              ${Python3_EXECUTABLE} -m opgen.port ${source} --out ${ported}
+      COMMAND ${CMAKE_COMMAND} -E touch ${ported}.stamp
+      DEPENDS ${source} ${MUSA_PORT_TOOL}
+      COMMENT "Porting ${name}"
+      VERBATIM)
+    return()
+  endif()
   add_custom_command(
     OUTPUT ${translated}.stamp
     BYPRODUCTS ${ported} ${translated}
@@ -51,6 +69,20 @@ function(musa_add_ported_sources out)
     _musa_translate(${header} ${name} ${MUSA_MCC_DIR}/${name})
     list(APPEND stamps ${MUSA_MCC_DIR}/${name}.stamp)
   endforeach()
+  if(NOT OPGEN_TARGET STREQUAL host)
+    list(TRANSFORM stamps REPLACE "^${MUSA_MCC_DIR}" ${MUSA_PORTED_DIR})
+    set(ported)
+    foreach(source IN LISTS ARGN)
+      file(RELATIVE_PATH name ${CMAKE_SOURCE_DIR} ${source})
+      string(REGEX REPLACE "\\.cu$" ".mu" name ${name})
+      _musa_translate(${source} ${name} "")
+      list(APPEND stamps ${MUSA_PORTED_DIR}/${name}.stamp)
+      list(APPEND ported ${MUSA_PORTED_DIR}/${name})
+    endforeach()
+    opgen_compile_kernels(result INCLUDE ${MUSA_PORTED_DIR} AFTER ${stamps} SOURCES ${ported})
+    set(${out} ${result} ${stamps} PARENT_SCOPE)
+    return()
+  endif()
 
   file(GLOB_RECURSE result CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/torch_musa/csrc/porting/*.cpp)
   foreach(source IN LISTS ARGN)

@@ -2,7 +2,8 @@
 # and this project needs nothing but headers, libc10, libtorch_cpu and (for the bindings) libtorch_python.
 #
 # In:  TORCH_DIR, the installed `torch` package (found through Python where it is not given)
-# Out: TORCH_VERSION, TORCH_INCLUDE_DIRS, TORCH_LIBRARIES_CPU, TORCH_LIBRARY_PYTHON, TORCH_LIB_DIR
+# Out: TORCH_VERSION, TORCH_INCLUDE_DIRS, TORCH_LIBRARIES_CPU, TORCH_LIBRARY_PYTHON, TORCH_LIB_DIR, and for the target cuda
+#      TORCH_LIBRARY_C10_CUDA
 find_package(Python3 3.10 REQUIRED COMPONENTS Interpreter Development.Module)
 
 if(NOT TORCH_DIR)
@@ -26,3 +27,4 @@ set(TORCH_LIB_DIR ${TORCH_DIR}/lib)
 set(TORCH_INCLUDE_DIRS ${TORCH_DIR}/include ${TORCH_DIR}/include/torch/csrc/api/include)
 set(TORCH_LIBRARIES_CPU ${TORCH_LIB_DIR}/libtorch_cpu.so ${TORCH_LIB_DIR}/libc10.so)
 set(TORCH_LIBRARY_PYTHON ${TORCH_LIB_DIR}/libtorch_python.so)
+set(TORCH_LIBRARY_C10_CUDA ${TORCH_LIB_DIR}/libc10_cuda.so)

@@ -14,17 +14,18 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import click
 
-from opgen.diagnostics import Diagnostics, OpgenError
+from opgen.device_options import DeviceOptions, device_options
+from opgen.diagnostics import Diagnostics, Location, OpgenError
 from opgen.ninja import OnStep, run_ninja
 from opgen.project import Project
 from opgen.report import diagnostics_option, report, reporter
+from opgen.targets import TARGETS, Machine, torch_cuda
 
-TARGETS = ("host",)
 _LOCK = ".opgen-build.lock"
 
 
@@ -44,6 +45,9 @@ class Plan:
     build_type: str = "Release"
     with_tests: bool = False
     """Whether the C++ tests of the toolkit are made, too: they take a third of the time and are nobody's but ours."""
+    toolkit: Path | None = None
+    """What the device sources are compiled with: nvcc on cuda, the toolkit's folder on musa."""
+    device: DeviceOptions = field(default_factory=DeviceOptions)
 
     @property
     def folder(self) -> Path:
@@ -68,6 +72,7 @@ class Plan:
             f"-DOPGEN_GENERATED={self.generated}",
             f"-DOPGEN_TARGET={self.target}",
             f"-DCMAKE_BUILD_TYPE={self.build_type}",
+            *self.device.cmake_arguments(self.target, self.toolkit),
         ]
 
 
@@ -180,19 +185,27 @@ def run(plan: Plan, *, clean: bool = False) -> float:
     return time.monotonic() - start
 
 
-@click.command(epilog="Example: opgen build --jobs 2")
+@click.command(epilog='Examples: opgen build --jobs 2; opgen build --target musa --arch "21;22;31" --fp64')
 @click.option(
-    "--target", type=click.Choice(TARGETS), default="host", show_default=True, help="Toolkit to build against."
+    "--target",
+    type=click.Choice(TARGETS),
+    default="host",
+    show_default=True,
+    help="Toolkit to build against: the CPU stand-in, the one on an NVIDIA GPU, Moore Threads' own. Where the compiler "
+    "of the one asked for is missing, this is said and the target is host.",
 )
 @click.option(
     "--jobs", "-j", type=click.IntRange(1), default=os.cpu_count(), help="Compilers at once; default: all cores."
 )
 @click.option("--debug", is_flag=True, help="Without optimisation, with debug information.")
+@device_options
 @click.option("--clean", is_flag=True, help="Start from an empty build folder.")
 @click.option("--with-tests", is_flag=True, help="The C++ tests of the toolkit, too (tests/sdk runs them).")
 @diagnostics_option(to_stdout=True)
 @click.pass_context
-def command(ctx: click.Context, target: str, jobs: int, debug: bool, clean: bool, with_tests: bool) -> None:
+def command(
+    ctx: click.Context, target: str, jobs: int, debug: bool, device: DeviceOptions, clean: bool, with_tests: bool
+) -> None:
     """Generate, configure and compile into build/<target>-torch<VERSION>/.
 
     Only what changed is done again: after one edited entry and its source, one registration shard and one kernel file.
@@ -203,6 +216,11 @@ def command(ctx: click.Context, target: str, jobs: int, debug: bool, clean: bool
     project = find_project()
     sources = Sources.of(project)
     install = sources.install
+    diagnostics = Diagnostics()
+    machine = Machine(torch_cuda(install.torch))
+    device.check(target)
+    if (target := buildable(target, machine, diagnostics)) == "host":
+        device = DeviceOptions(asan=device.asan)
     plan = Plan(
         project=project,
         torch_dir=install.torch,
@@ -211,8 +229,9 @@ def command(ctx: click.Context, target: str, jobs: int, debug: bool, clean: bool
         jobs=jobs,
         build_type="Debug" if debug else "Release",
         with_tests=with_tests,
+        toolkit={"cuda": machine.nvcc, "musa": machine.musa_home}[target]() if target != "host" else None,
+        device=device,
     )
-    diagnostics = Diagnostics()
     summary = generate(sources, plan.generated, diagnostics)
     report(diagnostics)
     if summary is None:
@@ -220,3 +239,12 @@ def command(ctx: click.Context, target: str, jobs: int, debug: bool, clean: bool
     click.echo(f"torch {install.version}: {summary}", err=reporter().prose_to_stderr)
     seconds = run(plan, clean=clean)
     click.echo(f"built {plan.folder.relative_to(project.root)} ({seconds:.1f} s)", err=reporter().prose_to_stderr)
+
+
+def buildable(target: str, machine: Machine, diagnostics: Diagnostics) -> str:
+    """The target, or `host` with a warning that says what is missing for it."""
+    reason = machine.cannot_build(target)
+    if reason is None:
+        return target
+    diagnostics.warning(Location(""), f"--target {target}: {reason}", hint="building for the host instead")
+    return "host"

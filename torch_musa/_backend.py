@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.machinery
 import importlib.util
+import os
 import sys
 import warnings
 from pathlib import Path
@@ -38,13 +39,23 @@ def start(*, required: bool) -> None:
     """Load and register; nothing on a second call.
 
     Raises:
-        ImportError: `required`, and there is no build for the installed PyTorch or it does not load. When not required,
-            the first is silent (nobody asked for musa) and the second a warning (somebody built it and expects it).
+        ImportError: `required`, and TORCH_MUSA_TARGET names no target, or there is no build for the installed PyTorch,
+            or it does not load. When not required, a missing build is silent (nobody asked for musa) and the others
+            are warnings (somebody set the variable, or built it, and expects it).
     """
     if started():
         return
     version = str(torch.__version__)
-    found = _build.find(version)
+    try:
+        note = None if "TORCH_MUSA_BUILD_DIR" in os.environ else _build.choice().note
+        found = _build.find(version)
+    except ValueError as error:
+        if required:
+            raise ImportError(f"torch_musa: {error}.") from error
+        warnings.warn(f"The musa device is not available: {error}.", stacklevel=2)
+        return
+    if note is not None:
+        warnings.warn(f"torch_musa: {note}.", stacklevel=2)
     if found is None:
         if required:
             raise ImportError(_build.how_to_build(version))

@@ -6,6 +6,10 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+import torch
+
+from opgen.targets import Choice, Machine, choose, target_of_build
+
 _PROJECT = Path(__file__).resolve().parent.parent
 
 
@@ -24,9 +28,24 @@ class Build:
         return self.folder / "op_table.json"
 
 
+def choice() -> Choice:
+    """The target to run on: TORCH_MUSA_TARGET, else the best that is built and whose device is here.
+
+    Raises:
+        ValueError: the variable names no target.
+    """
+    built = {target for path in _builds() if (target := target_of_build(path))}
+    return choose(Machine(torch.version.cuda), built)
+
+
 def target() -> str:
-    """The toolkit in use: TORCH_MUSA_TARGET, else the CPU stand-in."""
-    return os.environ.get("TORCH_MUSA_TARGET", "host")
+    """The toolkit of the build that this process runs on, or would run on: "host", "cuda" or "musa".
+
+    Raises:
+        ValueError: TORCH_MUSA_TARGET names no target.
+    """
+    chosen = os.environ.get("TORCH_MUSA_BUILD_DIR")
+    return (target_of_build(Path(chosen).resolve()) if chosen else None) or choice().target
 
 
 def find(torch_version: str) -> Build | None:
@@ -39,13 +58,20 @@ def how_to_build(torch_version: str) -> str:
     """What to tell someone for whom `find` returned None."""
     folder = _folder(torch_version)
     lines = [f"torch_musa is not built for PyTorch {torch_version} (target {target()}): no {folder}/lib/_C.so."]
-    others = sorted(path.parent.parent.name for path in _PROJECT.glob("build/*/lib/_C.so"))
+    others = sorted(path.name for path in _PROJECT.glob("build/*") if Build(path).extension.is_file())
     if "TORCH_MUSA_BUILD_DIR" in os.environ:
         lines.append("TORCH_MUSA_BUILD_DIR says to look there.")
     elif others:
         lines.append(f"There are builds for other combinations: {', '.join(others)}.")
-    lines.append(f"Run `opgen build` in {_PROJECT} to make it.")
+    option = "" if target() == "host" else f" --target {target()}"
+    lines.append(f"Run `opgen build{option}` in {_PROJECT} to make it.")
     return " ".join(lines)
+
+
+def _builds() -> list[Path]:
+    """The build folders for this PyTorch."""
+    release = str(torch.__version__).partition("+")[0]
+    return [path for path in _PROJECT.glob(f"build/*-torch{release}") if Build(path).extension.is_file()]
 
 
 def _folder(torch_version: str) -> Path:

@@ -24,10 +24,14 @@ MURAND_FUNCTION Two<double> normal_double(const Words4& w) {
   return {radius * std::sin(angle), radius * std::cos(angle)};
 }
 
-// The C library's lgamma leaves the sign in a variable that all threads share.
+// The C library's lgamma leaves the sign in a variable that all threads share; a device's does not.
 MURAND_FUNCTION double log_gamma(double x) {
+#ifdef __MUSA_ARCH__
+  return ::lgamma(x);
+#else
   int sign;
   return ::lgamma_r(x, &sign);
+#endif
 }
 
 // A Poisson number from a source of uniform ones: for small means by multiplication of uniforms

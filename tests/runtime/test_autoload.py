@@ -65,9 +65,20 @@ def test_a_broken_build_leaves_torch_usable(run_python, tmp_path):
     assert done.returncode == 1 and "does not load" in done.stderr
 
 
-def test_other_target_is_looked_for_by_name(run_python):
+def test_a_word_that_is_no_target_is_refused_with_the_targets(run_python):
     done = run_python("import torch_musa", check=False, TORCH_MUSA_TARGET="nowhere", TORCH_MUSA_BUILD_DIR=None)
-    assert "nowhere-torch" in done.stderr.strip().splitlines()[-1]
+    assert "TORCH_MUSA_TARGET=nowhere is not one of host, cuda, musa" in done.stderr.strip().splitlines()[-1]
+    done = run_python("import torch", TORCH_MUSA_TARGET="nowhere", TORCH_MUSA_BUILD_DIR=None)
+    assert "The musa device is not available: TORCH_MUSA_TARGET=nowhere" in done.stderr
+
+
+def test_without_the_device_of_the_target_it_is_said_and_the_host_serves(run_python):
+    code = "import torch; print(torch.musa.target(), torch.ones(2, device='musa').sum().item())"
+    done = run_python(code, TORCH_MUSA_TARGET="cuda", CUDA_VISIBLE_DEVICES="", TORCH_MUSA_BUILD_DIR=None)
+    assert done.stdout == "host 2.0\n"
+    assert "TORCH_MUSA_TARGET=cuda, but " in done.stderr and "The target is host instead" in done.stderr
+    done = run_python(code, TORCH_MUSA_TARGET="musa", MUSA_HOME="/nowhere", TORCH_MUSA_BUILD_DIR=None)
+    assert done.stdout == "host 2.0\n" and "no MUSA toolkit in /nowhere" in done.stderr
 
 
 def test_device_methods_exist():

@@ -121,12 +121,42 @@ def test_without_a_build_it_is_said_which_command_makes_one(tmp_path: Path, monk
         _toolchain.find_toolchain()
 
 
-def test_a_target_without_a_toolchain_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    build = _toolchain.find_toolchain().library_dirs[0].parent
-    monkeypatch.setenv("TORCH_MUSA_BUILD_DIR", str(build))
+def test_a_target_that_is_none_is_refused_with_the_targets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TORCH_MUSA_BUILD_DIR", raising=False)
     monkeypatch.setenv("TORCH_MUSA_TARGET", "npu")
-    with pytest.raises(RuntimeError, match="extensions cannot be built for target npu"):
+    with pytest.raises(RuntimeError, match="TORCH_MUSA_TARGET=npu is not one of host, cuda, musa"):
         _toolchain.find_toolchain()
+
+
+def test_on_cuda_mcc_is_nvcc_with_the_cards_headers_in_front(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "target").write_text("cuda")
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib/_C.so").write_text("")
+    monkeypatch.setenv("TORCH_MUSA_BUILD_DIR", str(tmp_path))
+    found = _toolchain.find_toolchain()
+    assert found.target == "cuda" and found.device_compiler[1].endswith("sdk/cuda/mcc")
+    names = [str(folder) for folder in found.include_dirs]
+    first = next(i for i, name in enumerate(names) if name.endswith("sdk/cuda/include"))
+    assert first < next(i for i, name in enumerate(names) if name.endswith("sdk/include"))
+
+
+def test_on_musa_mcc_is_the_toolkits_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "target").write_text("musa")
+    for file in ("lib/_C.so", "toolkit/bin/mcc"):
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).write_text("")
+    monkeypatch.setenv("TORCH_MUSA_BUILD_DIR", str(tmp_path))
+    monkeypatch.setenv("MUSA_HOME", str(tmp_path / "toolkit"))
+    monkeypatch.setenv("MUSA_ARCH", "21;22")
+    monkeypatch.setenv("ENABLE_COMPILE_FP64", "1")
+    found = _toolchain.find_toolchain()
+    assert found.target == "musa" and found.device_compiler == (str(tmp_path / "toolkit/bin/mcc"),)
+    assert [flag for flag in found.device_flags if flag.startswith("--offload-arch")] == [
+        "--offload-arch=mp_21",
+        "--offload-arch=mp_22",
+    ]
+    assert "-DENABLE_COMPILE_FP64=1" in found.device_flags
+    assert tmp_path / "toolkit/include" in found.include_dirs and tmp_path / "toolkit/lib" in found.library_dirs
 
 
 def test_flags_go_to_the_compilers_that_they_are_for() -> None:

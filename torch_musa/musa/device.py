@@ -103,7 +103,8 @@ def get_amp_supported_dtype() -> list[torch.dtype]:
 
 
 def target() -> str:
-    """The toolkit that this build runs on: "host" is the stand-in that computes on the CPU."""
+    """The toolkit that this build runs on: "host" is the stand-in that computes on the CPU, "cuda" the one on an NVIDIA
+    GPU, "musa" Moore Threads' own."""
     return _build.target()
 
 

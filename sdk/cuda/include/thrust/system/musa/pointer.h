@@ -1,0 +1,5 @@
+// CUDA's, under the name of the `musa` system.
+#pragma once
+
+#include <thrust/system/cuda/pointer.h>
+#include <thrust/system/musa/execution_policy.h>
