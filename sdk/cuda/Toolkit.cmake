@@ -24,4 +24,8 @@ set(OPGEN_PCH_INCLUDES ${CUDAToolkit_INCLUDE_DIRS})
 set(OPGEN_NVCC_HOST_OPTIONS
   --extended-lambda --expt-relaxed-constexpr --diag-suppress=20012,20014,20208,177,611,997,2361,3142
   -Xcompiler=-Wno-sign-compare,-Wno-unused-local-typedefs)
+# The operators of c10::Half and c10::BFloat16 are the ones meant; with CUDA's own beside them calls are ambiguous.
+list(APPEND OPGEN_NVCC_HOST_OPTIONS
+  -D__CUDA_NO_HALF_OPERATORS__ -D__CUDA_NO_HALF_CONVERSIONS__ -D__CUDA_NO_HALF2_OPERATORS__
+  -D__CUDA_NO_BFLOAT16_CONVERSIONS__)
 set(OPGEN_NVCC_OPTIONS ${OPGEN_NVCC_HOST_OPTIONS} -include=${CMAKE_SOURCE_DIR}/sdk/cuda/include/musa_kernel_cuda.h)

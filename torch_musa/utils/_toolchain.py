@@ -52,6 +52,7 @@ def find_toolchain() -> Toolchain:
 
 # As the wheel and the backend are built: some classes have other members without NDEBUG.
 _COMMON = ("-std=c++20", "-fPIC", "-DNDEBUG", "-Wno-unused-local-typedefs")
+_NOT_CUDAS = ("HALF_OPERATORS", "HALF_CONVERSIONS", "HALF2_OPERATORS", "BFLOAT16_CONVERSIONS")
 _LIBRARIES = ("torch_musa", "mudnn", "musart", "c10", "torch", "torch_cpu", "torch_python")
 
 
@@ -68,7 +69,8 @@ def _cuda(build: _build.Build) -> Toolchain:
         "cuda",
         build,
         (sys.executable, str(_PROJECT / "sdk" / "cuda" / "mcc")),
-        (*_COMMON, "-O2"),
+        # As in torch's own extensions: c10::Half's operators are meant, not CUDA's.
+        (*_COMMON, "-O2", *(f"-D__CUDA_NO_{name}__" for name in _NOT_CUDAS)),
         host_flags=("-include", str(first)),
         toolkit=(_PROJECT / "sdk/cuda/include",),
         # Host sources see CUDA's vector types through the runtime's header.
