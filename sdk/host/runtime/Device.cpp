@@ -8,14 +8,15 @@
 #include <mutex>
 #include <set>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "Capture.h"
 #include "Environment.h"
 #include "Pool.h"
+#include "Profile.h"
 #include "Stream.h"
+#include "VisibleDevices.h"
 
 namespace musa::host {
 namespace {
@@ -28,59 +29,6 @@ constinit thread_local int current MUSART_FAST_TLS = 0;
 std::mutex peers_mutex;
 std::set<std::pair<int, int>> peers;  // (device, peer it may access)
 
-// Compute capability, warp size and block limits by architecture: sglang PR 10023 and the
-// torch_musa manual.
-struct Profile {
-  const char* name;
-  int major;
-  int minor;
-  int warp_size;
-};
-
-constexpr Profile kProfiles[] = {
-    // newest first
-    {"mp_31", 3, 1, 32},   // MTT S5000
-    {"mp_22", 2, 2, 128},  // MTT S4000
-    {"mp_21", 2, 1, 128},  // MTT S80, S3000
-};
-
-const Profile* profile_named(std::string_view name) {
-  for (const Profile& candidate : kProfiles) {
-    const std::string_view known = candidate.name;
-    if (name == known || name == known.substr(std::string_view("mp_").size())) return &candidate;
-  }
-  return nullptr;
-}
-
-// mp_22, or 22 as torch_musa's builds write it. Those take lists, too (21;22;31): the chips that a
-// binary is made for. The newest of them is one that it runs on. Null for anything else.
-const Profile* profile_of(std::string_view text) {
-  constexpr std::string_view kSeparators = ";, ";
-  const Profile* newest = nullptr;
-  for (size_t at = 0; (at = text.find_first_not_of(kSeparators, at)) != std::string_view::npos;) {
-    const size_t end = std::min(text.find_first_of(kSeparators, at), text.size());
-    const Profile* named = profile_named(text.substr(at, end - at));
-    if (named == nullptr) return nullptr;
-    if (newest == nullptr || named < newest) newest = named;
-    at = end;
-  }
-  return newest;
-}
-
-const Profile& profile() {
-  static const Profile& value = []() -> const Profile& {
-    const std::string text = text_from_environment("MUSA_ARCH");
-    if (text.empty()) return kProfiles[0];
-    if (const Profile* named = profile_of(text)) return *named;
-    std::fprintf(stderr,
-                 "musart: MUSA_ARCH=%s is none of mp_21, mp_22, mp_31, nor a list of them; using "
-                 "mp_31\n",
-                 text.c_str());
-    return kProfiles[0];
-  }();
-  return value;
-}
-
 // Half of the machine's memory, shared out: what is left serves the host side of the same process.
 size_t default_memory() {
   const size_t physical =
@@ -89,31 +37,9 @@ size_t default_memory() {
   return std::max(share / kMiB, size_t{256}) * kMiB;
 }
 
-// The machine's devices that this process sees, in its order. As CUDA_VISIBLE_DEVICES: the first
-// entry that names no device ends the list, a device named twice leaves none.
-std::vector<int> visible_devices() {
-  const int present = static_cast<int>(
-      std::min<int64_t>(number_from_environment("TORCH_MUSA_HOST_DEVICES", kDefaultDevices), 64));
-  std::vector<int> devices;
-  const char* text = std::getenv("MUSA_VISIBLE_DEVICES");
-  if (text == nullptr) {
-    for (int device = 0; device < present; ++device) devices.push_back(device);
-    return devices;
-  }
-  for (const char* at = text;;) {
-    char* end = nullptr;
-    const long device = std::strtol(at, &end, 10);
-    if (end == at || (*end != '\0' && *end != ',') || device < 0 || device >= present) break;
-    if (std::find(devices.begin(), devices.end(), device) != devices.end()) return {};
-    devices.push_back(static_cast<int>(device));
-    if (*end == '\0') break;
-    at = end + 1;
-  }
-  return devices;
-}
-
 const std::vector<int>& devices() {
-  static const std::vector<int> visible = visible_devices();
+  static const std::vector<int> visible = visible_devices(static_cast<int>(
+      std::min<int64_t>(number_from_environment("TORCH_MUSA_HOST_DEVICES", kDefaultDevices), 64)));
   return visible;
 }
 
@@ -181,7 +107,7 @@ musaError_t musaGetDeviceProperties(musaDeviceProp* prop, int device) {
   return api([&] {
     require(prop != nullptr);
     require_device(device);
-    const musa::host::Profile& arch = musa::host::profile();
+    const musa::Profile& arch = musa::profile();
     *prop = {};
     std::snprintf(prop->name, sizeof(prop->name), "MUSA host stand-in (%s)", arch.name);
     const int physical = musa::host::physical_device(device);
