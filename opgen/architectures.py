@@ -1,4 +1,4 @@
-"""The chips that MUSA_ARCH names. The toolkit's stand-in reads the variable by the same rules (sdk/host/runtime)."""
+"""The chips that MUSA_ARCH names. The toolkit's stand-in reads the variable by the same rules (sdk/runtime)."""
 
 from __future__ import annotations
 
