@@ -14,7 +14,17 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-__all__ = ["BEST_FIRST", "TARGETS", "VARIABLE", "Choice", "Machine", "choose", "target_of_build", "torch_cuda"]
+__all__ = [
+    "BEST_FIRST",
+    "TARGETS",
+    "VARIABLE",
+    "Choice",
+    "Machine",
+    "built_targets",
+    "choose",
+    "target_of_build",
+    "torch_cuda",
+]
 
 TARGETS = ("host", "cuda", "musa")
 BEST_FIRST = ("musa", "cuda", "host")
@@ -150,6 +160,12 @@ def target_of_build(folder: Path) -> str | None:
     except OSError:
         text = folder.name.partition("-torch")[0]
     return text if text in TARGETS else None
+
+
+def built_targets(root: Path, release: str) -> frozenset[str]:
+    """The targets that the project at ``root`` has a build of for a PyTorch release (`2.13.0`)."""
+    folders = (path for path in root.glob(f"build/*-torch{release}") if (path / "lib" / "_C.so").is_file())
+    return frozenset(target for folder in folders if (target := target_of_build(folder)))
 
 
 def _is_musa(home: Path) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from opgen.targets import Choice, Machine, choose, target_of_build
+from opgen.targets import Choice, Machine, built_targets, choose, target_of_build
 
 _PROJECT = Path(__file__).resolve().parent.parent
 
@@ -34,8 +34,8 @@ def choice() -> Choice:
     Raises:
         ValueError: the variable names no target.
     """
-    built = {target for path in _builds() if (target := target_of_build(path))}
-    return choose(Machine(torch.version.cuda), built)
+    release = str(torch.__version__).partition("+")[0]
+    return choose(Machine(torch.version.cuda), built_targets(_PROJECT, release))
 
 
 def target() -> str:
@@ -66,12 +66,6 @@ def how_to_build(torch_version: str) -> str:
     option = "" if target() == "host" else f" --target {target()}"
     lines.append(f"Run `opgen build{option}` in {_PROJECT} to make it.")
     return " ".join(lines)
-
-
-def _builds() -> list[Path]:
-    """The build folders for this PyTorch."""
-    release = str(torch.__version__).partition("+")[0]
-    return [path for path in _PROJECT.glob(f"build/*-torch{release}") if Build(path).extension.is_file()]
 
 
 def _folder(torch_version: str) -> Path:

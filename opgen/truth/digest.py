@@ -15,7 +15,6 @@ sources has the same. It covers
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -23,7 +22,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opgen.architectures import architecture
+from opgen.diagnostics import OpgenError
 from opgen.stubs import legacy_stubs, reused_stubs
+from opgen.targets import Machine, built_targets, choose, torch_cuda
 from opgen.truth.harness import HarnessDigests
 from opgen.truth.sources import SourceTree
 
@@ -104,9 +105,18 @@ class Digests:
         return _sha(_FORMAT, self.torch, self.target, self.arch, self.tree.digest(device), helpers, *bench)
 
 
-def chosen_target() -> str:
-    """The toolkit that the environment names: TORCH_MUSA_TARGET, else the stand-in on the host."""
-    return os.environ.get("TORCH_MUSA_TARGET", "host")
+def chosen_target(sources: Sources) -> str:
+    """The toolkit that a process would run on: TORCH_MUSA_TARGET, else the best that is built and here.
+
+    Raises:
+        OpgenError: the variable names no target.
+    """
+    install = sources.install
+    built = built_targets(sources.kernels.parent, install.release)
+    try:
+        return choose(Machine(torch_cuda(install.torch)), built).target
+    except ValueError as error:
+        raise OpgenError(str(error)) from None
 
 
 def holds(record: Record, digests: Digests) -> bool:

@@ -24,7 +24,7 @@ def loaded_records(root: Path, sources: Sources) -> dict[str, Record]:
 
 def known_records(root: Path, sources: Sources, analysis: Analysis) -> dict[str, Record]:
     """The records of the project at ``root``, its store's and the committed ones, that hold for these sources."""
-    target = chosen_target()
+    target = chosen_target(sources)
     store = Store.of(root, target, sources.install.release)
     own, committed = store.load_all(), committed_records(root / COMMITTED)
     if not own and not committed:

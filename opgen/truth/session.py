@@ -53,7 +53,7 @@ def open_session() -> Session:
     if diagnostics.errors:
         report(diagnostics, "nothing was run")
         raise SystemExit(1)
-    target = chosen_target()
+    target = chosen_target(sources)
     return Session(
         project=project,
         sources=sources,

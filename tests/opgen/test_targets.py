@@ -12,7 +12,7 @@ from opgen.build import Plan, buildable, command
 from opgen.device_options import DeviceOptions
 from opgen.diagnostics import Diagnostics
 from opgen.project import Project
-from opgen.targets import Machine, choose, target_of_build, torch_cuda
+from opgen.targets import Machine, built_targets, choose, target_of_build, torch_cuda
 
 
 def program(path: Path, text: str = "#!/bin/sh\n") -> Path:
@@ -160,6 +160,16 @@ def test_a_build_says_what_it_is_for_whatever_its_folder_is_called(tmp_path: Pat
     (folder / "target").write_text("cuda\n")
     assert target_of_build(folder) == "cuda"
     assert target_of_build(tmp_path) is None
+
+
+def test_what_is_built_is_what_has_an_extension_for_that_release(tmp_path: Path) -> None:
+    for name in ("host-torch2.13.0", "cuda-torch2.13.0", "musa-torch2.11.0", "host-torch2.11.0/lib/_C.so"):
+        (tmp_path / "build" / name).mkdir(parents=True)
+    for name in ("cuda-torch2.13.0", "musa-torch2.11.0"):
+        program(tmp_path / "build" / name / "lib/_C.so")
+    assert built_targets(tmp_path, "2.13.0") == {"cuda"}
+    assert built_targets(tmp_path, "2.11.0") == {"musa"}
+    assert built_targets(tmp_path, "2.14.0") == frozenset()
 
 
 # ---- opgen build ----
