@@ -4,8 +4,35 @@
 #
 # On cuda <out-var> is the sources, which CMake has nvcc compile; on musa it is the objects that mcc makes of them. Folders
 # of the target that takes them are searched as well on cuda; mcc is given its own list: OPGEN_MCC_INCLUDES.
+#
+#   opgen_port_torch_headers(<out-var>)
+#
+# ports PyTorch's device headers from the wheel into the build, when CMake runs, and returns the folder. Headers that the
+# backend has of its own (torch_musa/csrc/porting) are left out.
+function(opgen_port_torch_headers out)
+  set(folder ${CMAKE_BINARY_DIR}/ported/wheel)
+  execute_process(
+    COMMAND ${CMAKE_COMMAND} -E env PYTHONPATH=${CMAKE_SOURCE_DIR} PYTHONDONTWRITEBYTECODE=1
+            ${Python3_EXECUTABLE} -m opgen.port ${TORCH_DIR} --torch-headers
+            --own ${CMAKE_SOURCE_DIR}/torch_musa/csrc/porting --out ${folder} --report ${folder}.json
+    RESULT_VARIABLE failed OUTPUT_QUIET ERROR_VARIABLE messages)
+  if(NOT EXISTS ${folder}.json)
+    message(FATAL_ERROR "PyTorch's device headers cannot be ported:\n${messages}")
+  elseif(failed)
+    # Who includes one of these learns from the compiler that it is missing.
+    message(STATUS "Some of PyTorch's device headers are not ported (${folder}.json)")
+  endif()
+  set(${out} ${folder} PARENT_SCOPE)
+endfunction()
+
 function(opgen_compile_kernels out)
   cmake_parse_arguments(PARSE_ARGV 1 kernels "" "" "INCLUDE;AFTER;SOURCES")
+  # In front of each: what the ported headers leave to the backend.
+  set(prelude ${CMAKE_SOURCE_DIR}/torch_musa/csrc/porting/device_prelude.h)
+  if(EXISTS ${prelude})
+    list(APPEND OPGEN_NVCC_OPTIONS -include=${prelude})
+    list(APPEND OPGEN_MCC_FLAGS -include ${prelude})
+  endif()
   if(OPGEN_TARGET STREQUAL cuda)
     set_source_files_properties(${kernels_SOURCES} PROPERTIES
       LANGUAGE CUDA
