@@ -22,9 +22,9 @@ PROFILE_protected := TORCH_MUSA_HOST_PROTECT=mprotect PYTORCH_NO_MUSA_MEMORY_CAC
 FIXED_ADDRESSES := $(shell setarch $$(uname -m) -R true 2>/dev/null && echo setarch $$(uname -m) -R)
 CXX_SOURCES = git ls-files '*.cpp' '*.h' '*.cu' '*.cuh' '*.muh'
 
-.PHONY: help env build demo test profiles truth mutants sanitize bench lint format coverage images versions clean
+.PHONY: help env build demo test profiles gpu-test truth mutants sanitize bench lint format coverage images versions clean
 help: ## this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -62,6 +62,9 @@ sanitize: $(STAMP) ## the toolkit's C++ tests under AddressSanitizer, UndefinedB
 
 bench: build ## the speed figures, each beside what it is compared with
 	$(BIN)/python benchmarks/bench.py
+
+gpu-test: ## on a machine with an NVIDIA GPU: build the target cuda, the tests of operators and device on it (docs/targets.md)
+	$(PYTHON) tests/gpu/run.py
 
 truth: $(STAMP) ## run every operator, then the judge; renew coverage_report/ (goes on where it was interrupted)
 	$(BIN)/opgen truth --jobs $(JOBS)
