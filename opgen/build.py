@@ -185,7 +185,7 @@ def run(plan: Plan, *, clean: bool = False) -> float:
     return time.monotonic() - start
 
 
-@click.command(epilog='Examples: opgen build --jobs 2; opgen build --target musa --arch "21;22;31" --fp64')
+@click.command(epilog='Example: opgen build --jobs 2; for cards: opgen build --target musa --arch "21;22;31" --fp64')
 @click.option(
     "--target",
     type=click.Choice(TARGETS),
