@@ -18,7 +18,7 @@ __all__ = ["known_records", "loaded_records"]
 
 def loaded_records(root: Path, sources: Sources) -> dict[str, Record]:
     """The records of operators that came by `opgen truth --load`, whether they hold or not."""
-    records = Store.of(root, chosen_target(), sources.install.release).load_all()
+    records = Store.of(root, chosen_target(sources), sources.install.release).load_all()
     return {op: record for op, record in records.items() if record.loaded}
 
 

@@ -49,9 +49,11 @@ def test_two_outputs_into_a_device_are_no_conflict(project, capfd):
 
 
 def kept(project: Path, record: Record) -> None:
-    from importlib import metadata
+    from opgen.gen import Sources
+    from opgen.project import find_project
 
-    Store.of(project, chosen_target(), metadata.version("torch").partition("+")[0]).save(record)
+    sources = Sources.of(find_project(project))
+    Store.of(project, chosen_target(sources), sources.install.release).save(record)
 
 
 def test_an_operator_that_was_loaded_is_answered_from_its_record(project, capfd):
