@@ -159,6 +159,17 @@ def test_a_process_may_end_right_after_a_backward_pass(run_python):
     )
 
 
+# Leaves the device broken, and known to be.
+BREAK = """
+import contextlib, torch
+
+def break_device():
+    with contextlib.suppress(RuntimeError):
+        torch.ones(4, 5, device="musa").index_select(0, torch.tensor([17], device="musa"))
+        torch.musa.synchronize()
+"""
+
+
 def test_a_process_may_end_with_a_device_that_no_longer_works(run_python):
     run_python(
         """
@@ -169,6 +180,50 @@ def test_a_process_may_end_with_a_device_that_no_longer_works(run_python):
         """,
         **ASYNC,
     )
+
+
+def test_a_process_may_end_while_a_device_breaks(run_python):
+    """Between the last thing that Python's exit asks of it and what autograd's thread is given there."""
+    done = run_python(
+        BREAK
+        + """
+x = torch.ones(4, device="musa", requires_grad=True)
+(x * 2).sum().backward()
+empty = torch.empty
+
+def empty_and_break(*args, **kwargs):
+    made = empty(*args, **kwargs)
+    if "requires_grad" not in kwargs:
+        break_device()
+        print("broken")
+    return made
+
+torch.empty = empty_and_break
+""",
+        **ASYNC,
+    )
+    assert done.stdout == "broken\n"
+
+
+@pytest.mark.parametrize("before", ["(x * 2).backward(given)", ""], ids=["known-thread", "new-thread"])
+def test_a_backward_pass_on_a_device_that_broke_raises(run_python, before):
+    """Autograd's threads make their device current where nobody catches: it is the operators that tell."""
+    done = run_python(
+        BREAK
+        + f"""
+x = torch.ones(4, device="musa", requires_grad=True)
+given = torch.ones(4, device="musa")
+{before}
+y = x * 3
+break_device()
+try:
+    y.backward(given)
+except RuntimeError as error:
+    print(error)
+""",
+        **ASYNC,
+    )
+    assert "unspecified launch failure (musaErrorLaunchFailure" in done.stdout
 
 
 def test_a_fault_of_a_kernel_shows_later_and_sticks(run_python):

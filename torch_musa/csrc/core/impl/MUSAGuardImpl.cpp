@@ -40,7 +40,13 @@ Device MUSAGuardImpl::getDevice() const { return musa_device(current_device()); 
 
 void MUSAGuardImpl::setDevice(Device device) const {
   TORCH_CHECK(device.type() == DeviceType::PrivateUse1, "Expected a musa device but got ", device);
-  set_device(resolve_device_index(device.index()));
+  const musaError_t error = musaSetDevice(resolve_device_index(device.index()));
+  if (C10_LIKELY(error == musaSuccess)) return;
+  // Autograd asks this in its own threads, before each task of theirs and outside of what hands
+  // exceptions over: one from here ends the process. So of a device that broke before, which is
+  // what no musaGetLastError takes away, the next call tells that does something on it.
+  static_cast<void>(musaGetLastError());
+  if (musaPeekAtLastError() == musaSuccess) C10_MUSA_CHECK(error);
 }
 
 void MUSAGuardImpl::uncheckedSetDevice(Device device) const noexcept {
