@@ -25,6 +25,10 @@ TEST_WITH_ENV(sticky_error, "TORCH_MUSA_HOST_DEVICES=2") {
   CHECK_EQ(musaGetLastError(), musaErrorIllegalAddress);
   CHECK_EQ(musaGetLastError(), musaErrorIllegalAddress);
   CHECK_EQ(musaDeviceSynchronize(), musaErrorIllegalAddress);
+  CHECK_EQ(musaSetDevice(0), musaErrorIllegalAddress);
+  int device = -1;
+  CHECK_EQ(musaGetDevice(&device), musaSuccess);  // asks the thread alone
+  CHECK_EQ(device, 0);
 }
 
 TEST(error_names) {

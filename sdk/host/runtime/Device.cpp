@@ -69,6 +69,16 @@ size_t device_memory(int device) {
   return mib[index] > 0 ? static_cast<size_t>(mib[index]) * kMiB : default_memory();
 }
 
+namespace {
+
+// Not by a fork, which leaves no device to ask about.
+bool broken_by_work() {
+  const musaError_t error = sticky_error.load(std::memory_order_relaxed);
+  return error != musaSuccess && error != musaErrorInitializationError;
+}
+
+}  // namespace
+
 bool peer_enabled(int device, int peer) {
   std::lock_guard lock(peers_mutex);
   return peers.count({device, peer}) != 0;
@@ -88,7 +98,13 @@ musaError_t musaGetDeviceCount(int* count) {
   });
 }
 
+// The one call that a broken device leaves alone, as CUDA's: it asks the thread, not the device.
+// Whoever restores the device on the way out of a failure could not end otherwise.
 musaError_t musaGetDevice(int* device) {
+  if (device != nullptr && musa::host::broken_by_work() && !musa::host::in_host_function) {
+    *device = musa::host::current;
+    return musaSuccess;
+  }
   return api([&] {
     require(device != nullptr);
     require(!musa::host::devices().empty(), musaErrorNoDevice);

@@ -75,6 +75,11 @@ DeviceIndex current_device() {
 
 void set_device(DeviceIndex device) {
   check_device_index(device);
+  // Nothing to do is nothing to fail: autograd's thread sets its device once more when work has
+  // broken it meanwhile, and what it throws there ends the process.
+  if (current_device() == device) {
+    return;
+  }
   C10_MUSA_CHECK(musaSetDevice(device));
 }
 
