@@ -171,18 +171,20 @@ int64_t wrap_dim(int64_t dim, int64_t rank) {
 
 namespace {
 
+// By the rule that reads a parameter into its type: a negative one of an unsigned type wraps (-1 is
+// what NEG multiplies by).
 bool fits(int64_t value, Type type) {
   switch (type) {
     case Type::INT8:
-      return std::in_range<int8_t>(value);
+      return !c10::overflows<int8_t>(value);
     case Type::INT16:
-      return std::in_range<int16_t>(value);
+      return !c10::overflows<int16_t>(value);
     case Type::INT32:
-      return std::in_range<int32_t>(value);
+      return !c10::overflows<int32_t>(value);
     case Type::UINT8:
-      return std::in_range<uint8_t>(value);
+      return !c10::overflows<uint8_t>(value);
     case Type::UINT64:
-      return std::in_range<uint64_t>(value);
+      return !c10::overflows<uint64_t>(value);
     default:
       return true;
   }

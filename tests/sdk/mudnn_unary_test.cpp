@@ -179,6 +179,19 @@ TEST(unary_large_integers_keep_their_value) {
   CHECK_EQ(out.read()[2].item<int64_t>(), big);
 }
 
+TEST(unary_a_negative_parameter_of_an_unsigned_type_wraps) {
+  Handle h(0);
+  Unary op;
+  CHECK_OK(op.SetMode(Unary::Mode::MUL));
+  CHECK_OK(op.SetAlpha(int64_t{-1}));
+  DeviceTensor in(values({0, 1, 3, 255}, at::kByte));
+  DeviceTensor out(at::zeros({4}, at::kByte));
+  CHECK_OK(op.Run(h, out, in));
+  CHECK(at::equal(out.read(), values({0, 255, 253, 1}, at::kByte)));
+  CHECK_OK(op.SetAlpha(int64_t{-256}));
+  CHECK(op.Run(h, out, in) == Status::INVALID_PARAMETER);
+}
+
 TEST(unary_cast_between_all_types) {
   const std::vector<at::ScalarType> types = {at::kHalf, at::kFloat, at::kDouble, at::kBFloat16,
                                              at::kChar, at::kShort, at::kInt,    at::kLong,
