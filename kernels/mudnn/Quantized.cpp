@@ -28,6 +28,15 @@ Tensor integers(const Tensor& quantized) {
             quantized.strides());
 }
 
+/// The options of a quantized tensor that holds `self`'s integers. Found out before anything is
+/// made of them.
+TensorOptions quantized_options(const Tensor& self) {
+  const ScalarType dtype = toQIntType(self.scalar_type());
+  TORCH_CHECK(isQIntType(dtype), "a quantized tensor is made of uint8, int8 or int32, not of ",
+              self.scalar_type());
+  return self.options().dtype(dtype);
+}
+
 }  // namespace
 
 Tensor IntReprQuantized(const Tensor& self) {
@@ -37,9 +46,8 @@ Tensor IntReprQuantized(const Tensor& self) {
 
 Tensor MakePerTensorQuantized(const Tensor& self, double scale, int64_t zero_point) {
   const c10::musa::MUSAGuard guard(self.device());
-  const auto options = self.options().dtype(toQIntType(self.scalar_type()));
-  const Tensor out = at::_empty_affine_quantized(self.sizes(), options, scale, zero_point,
-                                                 self.suggest_memory_format());
+  const Tensor out = at::_empty_affine_quantized(self.sizes(), quantized_options(self), scale,
+                                                 zero_point, self.suggest_memory_format());
   integers(out).copy_(self);
   return out;
 }
@@ -47,9 +55,8 @@ Tensor MakePerTensorQuantized(const Tensor& self, double scale, int64_t zero_poi
 Tensor MakePerChannelQuantized(const Tensor& self, const Tensor& scale, const Tensor& zero_point,
                                int64_t axis) {
   const c10::musa::MUSAGuard guard(self.device());
-  const auto options = self.options().dtype(toQIntType(self.scalar_type()));
-  const Tensor out = at::_empty_per_channel_affine_quantized(self.sizes(), scale, zero_point, axis,
-                                                             options, self.suggest_memory_format());
+  const Tensor out = at::_empty_per_channel_affine_quantized(
+      self.sizes(), scale, zero_point, axis, quantized_options(self), self.suggest_memory_format());
   integers(out).copy_(self);
   return out;
 }
