@@ -12,6 +12,7 @@
 #include <ATen/ops/logical_or.h>
 #include <ATen/ops/logical_xor.h>
 #include <ATen/ops/lt.h>
+#include <ATen/ops/masked_fill.h>
 #include <ATen/ops/maximum.h>
 #include <ATen/ops/minimum.h>
 #include <ATen/ops/mul.h>
@@ -110,6 +111,21 @@ void check_is_broadcast_shape(const Tensor& out, const Tensor& lhs, const Tensor
   }
 }
 
+bool divides(Binary::Mode mode) {
+  return mode == Binary::Mode::FLOORDIV || mode == Binary::Mode::TRUNCATEDIV ||
+         mode == Binary::Mode::FLOORMOD || mode == Binary::Mode::TRUNCATEMOD;
+}
+
+// An integer divided by zero is no fault of a card: it writes some number. Here one with all bits
+// set, where the work runs later and nobody is left to take the Status that ATen's error becomes.
+void divide_as_a_card(const Mode& mode, at::Tensor& out, const at::Tensor& lhs,
+                      const at::Tensor& rhs, const at::Scalar& alpha) {
+  const at::Tensor by_zero = at::eq(rhs, 0);
+  mode.compute(out, lhs, at::masked_fill(rhs, by_zero, 1), alpha);
+  const bool has_sign = c10::isSignedType(out.scalar_type());
+  out.masked_fill_(by_zero, has_sign ? at::Scalar(-1) : at::Scalar(255));  // UINT8 alone has none
+}
+
 bool compute_directly(const Call& c, Binary::Mode mode, const Tensor& out, const Tensor& lhs,
                       const Tensor& rhs) {
   if (!is_direct(out) || !is_direct_map(out, lhs) || !is_direct_map(out, rhs)) return false;
@@ -156,9 +172,13 @@ Status Binary::Run(Handle& h, Tensor& out, const Tensor& lhs, const Tensor& rhs)
             const auto& mode = row(*mode_);
             check_types(mode, type(out), type(lhs), type(rhs));
             check_is_broadcast_shape(out, lhs, rhs);
-            return [compute = mode.compute, o = c.alias(out), l = c.alias_expanded(lhs, dims(out)),
+            const bool runs_later = is_integral(type(lhs)) && divides(*mode_) && !c.now([] {});
+            return [mode, runs_later, o = c.alias(out), l = c.alias_expanded(lhs, dims(out)),
                     r = c.alias_expanded(rhs, dims(out)),
-                    alpha = number(alpha_, type(lhs))]() mutable { compute(o, l, r, alpha); };
+                    alpha = number(alpha_, type(lhs))]() mutable {
+              if (runs_later) return divide_as_a_card(mode, o, l, r, alpha);
+              mode.compute(o, l, r, alpha);
+            };
           },
           [&](Call& c) { return mode_ && compute_directly(c, *mode_, out, lhs, rhs); });
 }

@@ -206,8 +206,8 @@ torch.empty = empty_and_break
 
 
 @pytest.mark.parametrize("before", ["(x * 2).backward(given)", ""], ids=["known-thread", "new-thread"])
-def test_a_backward_pass_on_a_device_that_broke_raises(run_python, before):
-    """Autograd's threads make their device current where nobody catches: it is the operators that tell."""
+def test_a_backward_pass_on_a_device_that_broke_ends_no_process(run_python, before):
+    """Autograd's threads make their device current where nobody catches: it is a later call that tells."""
     done = run_python(
         BREAK
         + f"""
@@ -218,6 +218,7 @@ y = x * 3
 break_device()
 try:
     y.backward(given)
+    torch.musa.synchronize()
 except RuntimeError as error:
     print(error)
 """,
@@ -243,10 +244,25 @@ def test_a_fault_of_a_kernel_shows_later_and_sticks(run_python):
     assert "work on a stream (Gather::Run) failed: EXECUTION_FAILED, " in done.stderr and "17" in done.stderr
 
 
+def test_an_integer_divided_by_zero_breaks_no_device(run_python):
+    """As on a card: some number is written, and what comes later works."""
+    done = run_python(
+        """
+        import torch
+        x, by = torch.tensor([7, 7], device="musa"), torch.tensor([0, 2], device="musa")
+        results = [x // by, x % by, torch.fmod(x, by), torch.div(x, by, rounding_mode="trunc")]
+        torch.musa.synchronize()
+        print([result[1].item() for result in results])
+        """,
+        **ASYNC,
+    )
+    assert done.stdout == "[3, 1, 1, 3]\n"
+
+
 def test_what_fails_later_is_named_as_people_name_it(run_python):
     """By the library's call or the kernel, never by a C++ type; and a call that waits for its result fails itself."""
     failed = {
-        "Binary::Run": "torch.tensor([1], device='musa') // torch.tensor([0], device='musa')",
+        "Gather::Run": "torch.ones(4, 5, device='musa').index_select(0, torch.tensor([17], device='musa'))",
         "elementwise kernel": "torch.nn.functional.binary_cross_entropy(x + 1, x)",
         "each_kernel": "x.take(torch.tensor([99], device='musa'))",
     }

@@ -226,15 +226,39 @@ TEST(binary_refuses) {
   CHECK_OK(op.Run(h, a, a, b));
 }
 
-TEST(integer_division_by_zero_is_a_status) {
+const Binary::Mode kDivisions[] = {Binary::Mode::FLOORDIV, Binary::Mode::TRUNCATEDIV,
+                                   Binary::Mode::FLOORMOD, Binary::Mode::TRUNCATEMOD};
+
+TEST_WITH_ENV(integer_division_by_zero_is_a_status, "MUSA_LAUNCH_BLOCKING=1") {
   Handle h(0);
   Binary op;
   DeviceTensor ones(at::ones({3}, at::kInt));
   DeviceTensor zeros(at::zeros({3}, at::kInt));
   DeviceTensor out(at::zeros({3}, at::kInt));
-  CHECK_OK(op.SetMode(Binary::Mode::FLOORDIV));
-  CHECK_STATUS(op.Run(h, out, ones, zeros), EXECUTION_FAILED);
-  CHECK_OK(op.Run(h, out, ones, ones));
+  for (const Binary::Mode mode : kDivisions) {
+    CHECK_OK(op.SetMode(mode));
+    CHECK_STATUS(op.Run(h, out, ones, zeros), EXECUTION_FAILED);
+    CHECK_OK(op.Run(h, out, ones, ones));
+  }
+}
+
+// A card writes something, and goes on.
+TEST_WITH_ENV(integer_division_by_zero_later_breaks_nothing, "MUSA_LAUNCH_BLOCKING=0") {
+  Handle h(0);
+  Binary op;
+  for (const at::ScalarType dtype : {at::kChar, at::kShort, at::kInt, at::kLong, at::kByte}) {
+    DeviceTensor sevens(at::full({2, 3}, 7, dtype));
+    DeviceTensor divisors(at::arange(3).to(dtype));
+    const std::vector<std::vector<int64_t>> rest = {{7, 3}, {7, 3}, {0, 1}, {0, 1}};
+    for (size_t i = 0; i < std::size(kDivisions); ++i) {
+      DeviceTensor out(at::zeros({2, 3}, dtype));
+      CHECK_OK(op.SetMode(kDivisions[i]));
+      CHECK_OK(op.Run(h, out, sevens, divisors));
+      CHECK_EQ(musaDeviceSynchronize(), musaSuccess);
+      const at::Tensor row = at::tensor({dtype == at::kByte ? 255L : -1L, rest[i][0], rest[i][1]});
+      CHECK(at::equal(out.read(), row.to(dtype).expand({2, 3})));
+    }
+  }
 }
 
 TEST(ternary_modes) {
