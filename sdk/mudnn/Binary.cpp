@@ -128,16 +128,17 @@ void divide_as_a_card(const Mode& mode, at::Tensor& out, const at::Tensor& lhs,
 
 bool compute_directly(const Call& c, Binary::Mode mode, const Tensor& out, const Tensor& lhs,
                       const Tensor& rhs) {
-  if (!is_direct(out) || !is_direct_map(out, lhs) || !is_direct_map(out, rhs)) return false;
+  const int64_t n = direct_elements(out);
+  if (n < 0 || !is_direct_map(out, n, lhs) || !is_direct_map(out, n, rhs)) return false;
   switch (mode) {
     case Binary::Mode::ADD:
-      return map_directly(c, out, lhs, rhs, [](float a, float b) { return a + b; });
+      return map_directly(c, n, out, lhs, rhs, [](float a, float b) { return a + b; });
     case Binary::Mode::SUB:
-      return map_directly(c, out, lhs, rhs, [](float a, float b) { return a - b; });
+      return map_directly(c, n, out, lhs, rhs, [](float a, float b) { return a - b; });
     case Binary::Mode::MUL:
-      return map_directly(c, out, lhs, rhs, [](float a, float b) { return a * b; });
+      return map_directly(c, n, out, lhs, rhs, [](float a, float b) { return a * b; });
     case Binary::Mode::TRUEDIV:
-      return map_directly(c, out, lhs, rhs, [](float a, float b) { return a / b; });
+      return map_directly(c, n, out, lhs, rhs, [](float a, float b) { return a / b; });
     default:
       return false;
   }

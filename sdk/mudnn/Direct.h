@@ -8,9 +8,18 @@ namespace musa::dnn::internal {
 
 constexpr int64_t kDirectElements = 256;
 
-// Dense FLOAT memory of few elements.
-inline bool is_direct(const Tensor& t, int64_t most = kDirectElements) {
-  return type(t) == Type::FLOAT && numel(t) <= most && contiguous(t);
+// How many elements dense FLOAT memory has; -1 where it is no such memory, or has more than `most`.
+inline int64_t direct_elements(const Tensor& t, int64_t most = kDirectElements) {
+  if (type(t) != Type::FLOAT) return -1;
+  int64_t elements = 1;
+  for (int64_t d = rank(t) - 1; d >= 0; --d) {
+    const int64_t size = dims(t)[d];
+    if (size == 1) continue;  // its stride does not matter
+    if (size < 1 || size > most || strides(t)[d] != elements) return -1;
+    elements *= size;
+    if (elements > most) return -1;
+  }
+  return elements;
 }
 
 // The same elements or none in common. What overlaps otherwise is ATen's to judge.
@@ -21,25 +30,26 @@ inline bool same_or_apart(const Tensor& a, int64_t a_elements, const Tensor& b,
   return x == y || x + a_elements <= y || y + b_elements <= x;
 }
 
-// Whether out[i] can be computed from in[i] alone, element by element.
-inline bool is_direct_map(const Tensor& out, const Tensor& in) {
-  return type(in) == Type::FLOAT && same_shape(out, in) && contiguous(in) &&
-         same_or_apart(out, numel(out), in, numel(out));
+// Whether out[i], of `elements` of such memory, can be computed from in[i] alone.
+inline bool is_direct_map(const Tensor& out, int64_t elements, const Tensor& in) {
+  return same_shape(out, in) && direct_elements(in) == elements &&
+         same_or_apart(out, elements, in, elements);
 }
 
 inline float* floats(const Tensor& t) { return static_cast<float*>(address(t)); }
 
-// out[i] = f(in[i]); false where it is no such call, or the stream does not run work at once.
+// out[i] = f(in[i]) for n elements; false where the stream does not run work at once.
 template <class F>
-bool map_directly(const Call& c, const Tensor& out, const Tensor& in, F f) {
-  return c.now([o = floats(out), i = floats(in), n = numel(out), f] {
+bool map_directly(const Call& c, int64_t n, const Tensor& out, const Tensor& in, F f) {
+  return c.now([o = floats(out), i = floats(in), n, f] {
     for (int64_t k = 0; k < n; ++k) o[k] = f(i[k]);
   });
 }
 
 template <class F>
-bool map_directly(const Call& c, const Tensor& out, const Tensor& l, const Tensor& r, F f) {
-  return c.now([o = floats(out), a = floats(l), b = floats(r), n = numel(out), f] {
+bool map_directly(const Call& c, int64_t n, const Tensor& out, const Tensor& l, const Tensor& r,
+                  F f) {
+  return c.now([o = floats(out), a = floats(l), b = floats(r), n, f] {
     for (int64_t k = 0; k < n; ++k) o[k] = f(a[k], b[k]);
   });
 }

@@ -145,19 +145,20 @@ static_assert(std::size(kElementBytes) == static_cast<size_t>(Type::FP8_E4M3) + 
 }  // namespace
 
 size_t extent_bytes(const Tensor& t) {
-  if (numel(t) == 0) return 0;
+  if (rank(t) == 0) return 0;
+  int64_t elements = 1;
+  bool overflows = false;
+  for (int64_t d = 0; d < rank(t); ++d) {
+    if (dims(t)[d] == 0) return 0;
+    int64_t reach = 0;
+    overflows = __builtin_mul_overflow(dims(t)[d] - 1, strides(t)[d], &reach) || overflows;
+    overflows = __builtin_add_overflow(elements, reach, &elements) || overflows;
+  }
   const int64_t size = kElementBytes[static_cast<size_t>(type(t))];
   if (size == 0) (void)scalar_type(type(t));  // refuses
-  int64_t bytes = size;
-  for (int64_t d = 0; d < rank(t); ++d) {
-    int64_t reach = 0;
-    if (__builtin_mul_overflow(dims(t)[d] - 1, strides(t)[d], &reach) ||
-        __builtin_mul_overflow(reach, size, &reach) ||
-        __builtin_add_overflow(bytes, reach, &bytes)) {
-      return std::numeric_limits<size_t>::max();
-    }
-  }
-  return static_cast<size_t>(bytes);
+  int64_t bytes = 0;
+  overflows = __builtin_mul_overflow(elements, size, &bytes) || overflows;
+  return overflows ? std::numeric_limits<size_t>::max() : static_cast<size_t>(bytes);
 }
 
 // ---- refusing --------------------------------------------------------------------------------

@@ -176,11 +176,10 @@ void write_first(const at::Tensor& out, const at::Tensor& result) {
 // The sum or mean of everything, accumulated in double: no order of float additions is closer.
 bool compute_directly(const Call& c, Mode mode, const Tensor& out, const Tensor& in) {
   constexpr int64_t kFew = 64;
-  if ((mode != Mode::ADD && mode != Mode::MEAN) || !is_direct(in, kFew) || !is_direct(out, 1) ||
-      !same_or_apart(out, numel(out), in, numel(in))) {
-    return false;
-  }
-  return c.now([o = floats(out), i = floats(in), n = numel(in), mean = mode == Mode::MEAN] {
+  if (mode != Mode::ADD && mode != Mode::MEAN) return false;
+  const int64_t n = direct_elements(in, kFew);
+  if (n < 0 || direct_elements(out, 1) != 1 || !same_or_apart(out, 1, in, n)) return false;
+  return c.now([o = floats(out), i = floats(in), n, mean = mode == Mode::MEAN] {
     double sum = 0;
     for (int64_t k = 0; k < n; ++k) sum += i[k];
     *o = static_cast<float>(mean ? sum / static_cast<double>(n) : sum);

@@ -191,19 +191,20 @@ void check_parameters(Unary::Mode mode, Type in, const Scalar& alpha, const Scal
 
 bool compute_directly(const Call& c, Unary::Mode mode, const Tensor& out, const Tensor& in,
                       const detail::Number& alpha) {
-  if (!is_direct(out) || !is_direct_map(out, in)) return false;
+  const int64_t n = direct_elements(out);
+  if (n < 0 || !is_direct_map(out, n, in)) return false;
   const auto a = static_cast<float>(alpha.as_double);
   switch (mode) {
     case Unary::Mode::ABS:
-      return map_directly(c, out, in, [](float x) { return std::fabs(x); });
+      return map_directly(c, n, out, in, [](float x) { return std::fabs(x); });
     case Unary::Mode::RELU:  // a NaN stays
-      return map_directly(c, out, in, [](float x) { return x < 0 ? 0 : x; });
+      return map_directly(c, n, out, in, [](float x) { return x < 0 ? 0 : x; });
     case Unary::Mode::ADD:
-      return map_directly(c, out, in, [a](float x) { return x + a; });
+      return map_directly(c, n, out, in, [a](float x) { return x + a; });
     case Unary::Mode::SUB:
-      return map_directly(c, out, in, [a](float x) { return x - a; });
+      return map_directly(c, n, out, in, [a](float x) { return x - a; });
     case Unary::Mode::MUL:
-      return map_directly(c, out, in, [a](float x) { return x * a; });
+      return map_directly(c, n, out, in, [a](float x) { return x * a; });
     default:
       return false;
   }

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
@@ -45,7 +46,16 @@ const std::vector<int>& devices() {
 
 }  // namespace
 
-int device_count() { return static_cast<int>(devices().size()); }
+int device_count() {
+  // Asked several times in every call of an operator.
+  static constinit std::atomic<int> known{-1};
+  int count = known.load(std::memory_order_relaxed);
+  if (count < 0) [[unlikely]] {
+    count = static_cast<int>(devices().size());
+    known.store(count, std::memory_order_relaxed);
+  }
+  return count;
+}
 
 int physical_device(int device) { return devices()[static_cast<size_t>(device)]; }
 
@@ -107,7 +117,7 @@ musaError_t musaGetDevice(int* device) {
   }
   return api([&] {
     require(device != nullptr);
-    require(!musa::host::devices().empty(), musaErrorNoDevice);
+    require(musa::host::device_count() > 0, musaErrorNoDevice);
     *device = musa::host::current;
   });
 }

@@ -227,12 +227,22 @@ void enqueue(musaStream_t stream, std::function<void()> work) {
 
 namespace {
 
-std::shared_ptr<musaStream> resolve_or_throw(musaStream_t stream, int device) {
+template <class Resolve>
+auto or_throw(Resolve resolve) -> decltype(resolve()) {
   try {
-    return resolve(stream, device);
+    return resolve();
   } catch (const Failure& failure) {
     throw std::invalid_argument(musaGetErrorString(failure.error));
   }
+}
+
+std::shared_ptr<musaStream> resolve_or_throw(musaStream_t stream, int device) {
+  return or_throw([&] { return resolve(stream, device); });
+}
+
+// Lives as long as the process.
+musaStream& default_or_throw(int device) {
+  return or_throw([&]() -> musaStream& { return *Streams::instance().default_stream(device); });
 }
 
 }  // namespace
@@ -240,9 +250,13 @@ std::shared_ptr<musaStream> resolve_or_throw(musaStream_t stream, int device) {
 bool run_now(int device, musaStream_t stream, void (*work)(void*), void* argument,
              const char* name) {
   if (asynchronous() || captures_go_on()) return false;
-  const auto target = resolve_or_throw(stream, device);
+  // A default stream lives as long as the process; only others have to be kept for the call.
+  std::shared_ptr<musaStream> kept;
+  const bool is_default = stream == nullptr || stream == musaStreamLegacy;
+  if (!is_default) kept = resolve_or_throw(stream, device);
+  musaStream& target = is_default ? default_or_throw(device) : *kept;
   if (name == nullptr) name = "work that nobody named";
-  const Turn turn(*target);
+  const Turn turn(target);
   {
     const DeviceAccess access(name);
     work(argument);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "torch_musa/csrc/core/FastThreadLocal.h"
 #include "torch_musa/csrc/core/MUSADeviceAllocator.h"
 #include "torch_musa/csrc/core/MUSAException.h"
 #include "torch_musa/csrc/core/MUSAFunctions.h"
@@ -14,7 +15,7 @@ namespace c10::musa::MUSACachingAllocator {
 namespace {
 
 // Where this thread freed memory last: most likely where it will the next time.
-constinit thread_local DeviceIndex freed_on = 0;
+constinit thread_local DeviceIndex freed_on MUSA_FAST_TLS = 0;
 
 void delete_data(void* ptr);
 

@@ -5,8 +5,10 @@
 #include <limits>
 #include <mutex>
 #include <ostream>
+#include <utility>
 #include <vector>
 
+#include "torch_musa/csrc/core/FastThreadLocal.h"
 #include "torch_musa/csrc/core/MUSAException.h"
 #include "torch_musa/csrc/core/MUSAFunctions.h"
 #include "torch_musa/csrc/core/MUSAGuard.h"
@@ -65,8 +67,21 @@ MUSAStream stream_for(DeviceIndex device, StreamId id) {
                     Stream(Stream::UNSAFE, Device(DeviceType::PrivateUse1, device), id));
 }
 
-// The thread's stream by device: zero, the default one, until it says otherwise.
-constinit thread_local std::array<StreamId, kMaxDevices> current_streams{};
+// The thread's stream by device. Null until the thread chooses one: zero, the default one, on each.
+constinit thread_local StreamId* current_streams MUSA_FAST_TLS = nullptr;
+
+struct FreesCurrentStreams {
+  ~FreesCurrentStreams() { delete[] std::exchange(current_streams, nullptr); }
+};
+
+StreamId* own_current_streams() {
+  if (current_streams == nullptr) {
+    current_streams = new StreamId[kMaxDevices]{};
+    // Has nothing to do for a destructor that chooses later yet: those numbers are never freed.
+    thread_local const FreesCurrentStreams at_the_threads_end;
+  }
+  return current_streams;
+}
 
 }  // namespace
 
@@ -137,12 +152,12 @@ MUSAStream getDefaultMUSAStream(DeviceIndex device) {
 
 MUSAStream getCurrentMUSAStream(DeviceIndex device) {
   device = resolve_device_index(device);
-  return stream_for(device, current_streams[device]);
+  return stream_for(device, current_streams == nullptr ? 0 : current_streams[device]);
 }
 
 void setCurrentMUSAStream(MUSAStream stream) {
   check_device_index(stream.device_index());
-  current_streams[stream.device_index()] = stream.id();
+  own_current_streams()[stream.device_index()] = stream.id();
 }
 
 std::ostream& operator<<(std::ostream& out, const MUSAStream& stream) {

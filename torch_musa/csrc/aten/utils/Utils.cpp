@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "torch_musa/csrc/core/FastThreadLocal.h"
 #include "torch_musa/csrc/core/MUSACachingAllocator.h"
 #include "torch_musa/csrc/core/MUSAFunctions.h"
 #include "torch_musa/csrc/core/MUSAStream.h"
@@ -76,6 +77,19 @@ std::atomic<bool>& tf32_flag() {
 
 }  // namespace
 
+namespace {
+
+// The thread's handles by device. A handle carries a stream, so threads cannot share one; a device
+// has its own kernels, so neither can devices.
+constinit thread_local std::unique_ptr<muHandle>* handles MUSA_FAST_TLS = nullptr;
+
+std::unique_ptr<muHandle>* make_handles() {
+  thread_local std::vector<std::unique_ptr<muHandle>> owned(c10::musa::device_count());
+  return owned.data();
+}
+
+}  // namespace
+
 muTensor CreateMUTensor(void* data, ScalarType dtype, IntArrayRef sizes, IntArrayRef strides) {
   return describe(data, dtype, sizes, strides);
 }
@@ -91,9 +105,7 @@ muTensor CreateMUTensor(const Tensor& tensor) {
 }
 
 muHandle& GetMudnnHandle() {
-  // A handle carries a stream, so threads cannot share one; a device has its own kernels, so
-  // neither can devices.
-  thread_local std::vector<std::unique_ptr<muHandle>> handles(c10::musa::device_count());
+  if (C10_UNLIKELY(handles == nullptr)) handles = make_handles();
   const c10::DeviceIndex device = c10::musa::current_device();
   auto& handle = handles[device];
   if (handle == nullptr) {
