@@ -27,3 +27,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="NAME",
         help="tests/judge: only this operator ('lerp', 'lerp.Scalar'); repeatable",
     )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Refuse names with an address: each process would have its own, and `pytest -n` cannot share such tests out."""
+    unstable = [item.nodeid for item in items if " at 0x" in item.nodeid]
+    if unstable:
+        raise pytest.UsageError(f"{unstable[0]}: the test's name holds an address; give its parameters ids")

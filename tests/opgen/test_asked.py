@@ -40,7 +40,6 @@ def refuse(*arguments: Any, **keywords: Any) -> Any:
         ("neg", {"dtypes": torch.float32}, TypeError, "is a list of dtypes"),
         ("neg", {"dtypes": [float]}, TypeError, "is no dtype; there are float32"),
     ],
-    ids=str,
 )
 def test_what_cannot_be_asked_says_what_can(name: str, asked: Any, error: type[Exception], said: str) -> None:
     with pytest.raises(error, match=said):
