@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 
 import pytest
 
@@ -11,6 +12,10 @@ import pytest
 os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
 # refusals that a test asks for are not worth a line each
 os.environ.setdefault("MUDNN_LOG_LEVEL", "FATAL")
+
+# A shell starts what it puts in the background with SIGINT ignored, and programs inherit that; tests send it to theirs.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

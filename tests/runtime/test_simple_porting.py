@@ -170,8 +170,20 @@ def _imported(path: Path) -> set[str]:
     return names
 
 
+# What builds and what imports choose the target by the same rule; it needs nothing but the standard library.
+CHOICE = "opgen.targets"
+
+
 def test_only_the_tools_of_the_package_stand_on_opgen_and_nothing_stands_on_them() -> None:
     folder = ROOT / "torch_musa"
     for path in folder.rglob("*.py"):
         tool = (folder / "utils") in path.parents
-        assert tool or not {n for n in _imported(path) if n.split(".")[0] == "opgen" or "torch_musa.utils" in n}, path
+        names = {
+            name for name in _imported(path) if not (path.name == "_build.py" and f"{name}.".startswith(f"{CHOICE}."))
+        }
+        assert tool or not {n for n in names if n.split(".")[0] == "opgen" or "torch_musa.utils" in n}, path
+
+
+def test_importing_torch_loads_of_opgen_only_what_chooses_the_target(run_python) -> None:
+    done = run_python("import sys, torch; print(*sorted(m for m in sys.modules if m.split('.')[0] == 'opgen'))")
+    assert done.stdout.split() == ["opgen", CHOICE]
