@@ -11,6 +11,7 @@
 # backend has of its own (torch_musa/csrc/porting) are left out.
 function(opgen_port_torch_headers out)
   set(folder ${CMAKE_BINARY_DIR}/ported/wheel)
+  file(REMOVE ${folder}.json)
   execute_process(
     COMMAND ${CMAKE_COMMAND} -E env PYTHONPATH=${CMAKE_SOURCE_DIR} PYTHONDONTWRITEBYTECODE=1
             ${Python3_EXECUTABLE} -m opgen.port ${TORCH_DIR} --torch-headers
@@ -29,10 +30,8 @@ function(opgen_compile_kernels out)
   cmake_parse_arguments(PARSE_ARGV 1 kernels "" "" "INCLUDE;AFTER;SOURCES")
   # In front of each: what the ported headers leave to the backend.
   set(prelude ${CMAKE_SOURCE_DIR}/torch_musa/csrc/porting/device_prelude.h)
-  if(EXISTS ${prelude})
-    list(APPEND OPGEN_NVCC_OPTIONS -include=${prelude})
-    list(APPEND OPGEN_MCC_FLAGS -include ${prelude})
-  endif()
+  list(APPEND OPGEN_NVCC_OPTIONS -include=${prelude})
+  list(APPEND OPGEN_MCC_FLAGS -include ${prelude})
   if(OPGEN_TARGET STREQUAL cuda)
     set_source_files_properties(${kernels_SOURCES} PROPERTIES
       LANGUAGE CUDA

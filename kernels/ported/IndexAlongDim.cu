@@ -24,11 +24,7 @@ template <int N>
 OffsetCalculator<N> byte_offsets(const TensorIteratorBase& iter) {
   TORCH_CHECK(iter.can_use_32bit_indexing(), "indexing over ", iter.numel(),
               " elements is not implemented on this device");
-  std::array<const int64_t*, N> strides;
-  for (int i = 0; i < N; ++i) {
-    strides[i] = iter.strides(i).data();
-  }
-  return OffsetCalculator<N>(iter.ndim(), iter.shape().data(), strides.data());
+  return make_offset_calculator<N>(iter);
 }
 
 // One element of any dtype.

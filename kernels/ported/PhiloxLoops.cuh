@@ -117,16 +117,6 @@ __global__ void unary_kernel(int64_t numel, const PhiloxCudaState philox, char* 
   }
 }
 
-/// Byte offsets of the iterator's first N operands.
-template <int N>
-inline OffsetCalculator<N> byte_offsets(const TensorIteratorBase& iter) {
-  std::array<const int64_t*, N> strides;
-  for (int i = 0; i < N; ++i) {
-    strides[i] = iter.strides(i).data();
-  }
-  return OffsetCalculator<N>(iter.ndim(), iter.shape().data(), strides.data());
-}
-
 inline unsigned int blocks_for(int64_t numel, int64_t values_per_thread) {
   const int64_t per_block = kThreads * values_per_thread;
   return static_cast<unsigned int>((numel + per_block - 1) / per_block);
@@ -154,9 +144,9 @@ void fill(TensorIteratorBase& iter, CUDAGeneratorImpl* generator, const func_t& 
   const c10::cuda::CUDAGuard guard(iter.device(0));
   constexpr int64_t kValues = std::tuple_size_v<decltype(body(Words{}))>;
   nullary_kernel<<<blocks_for(iter.numel(), kValues), kThreads, 0,
-                   at::cuda::getCurrentCUDAStream()>>>(iter.numel(), philox,
-                                                       static_cast<char*>(iter.data_ptr(0)),
-                                                       iter.dtype(0), byte_offsets<1>(iter), body);
+                   at::cuda::getCurrentCUDAStream()>>>(
+      iter.numel(), philox, static_cast<char*>(iter.data_ptr(0)), iter.dtype(0),
+      make_offset_calculator<1>(iter), body);
   C10_CUDA_KERNEL_LAUNCH_CHECK();
 }
 
@@ -176,7 +166,7 @@ void transform(TensorIteratorBase& iter, CUDAGeneratorImpl* generator, const fun
   unary_kernel<out_t, in_t, func_t>
       <<<blocks_for(iter.numel(), 4), kThreads, 0, at::cuda::getCurrentCUDAStream()>>>(
           iter.numel(), philox, static_cast<char*>(iter.data_ptr(0)), iter.dtype(0),
-          static_cast<const char*>(iter.data_ptr(1)), byte_offsets<2>(iter), body);
+          static_cast<const char*>(iter.data_ptr(1)), make_offset_calculator<2>(iter), body);
   C10_CUDA_KERNEL_LAUNCH_CHECK();
 }
 

@@ -22,8 +22,7 @@ void fill_with_index(TensorIteratorBase& iter, const func_t& body) {
     return;
   }
   TORCH_CHECK(iter.can_use_32bit_indexing(), "a range of ", iter.numel(), " elements is too long");
-  const std::array<const int64_t*, 1> strides{iter.strides(0).data()};
-  const OffsetCalculator<1> offsets(iter.ndim(), iter.shape().data(), strides.data());
+  const auto offsets = make_offset_calculator<1>(iter);
   auto* out = static_cast<char*>(iter.data_ptr(0));
   const ScalarType dtype = iter.dtype(0);
   for_each_index(iter.device(0), iter.numel(), [out, dtype, offsets, body] GPU_LAMBDA(int64_t i) {

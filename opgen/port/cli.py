@@ -18,7 +18,7 @@ from opgen.port.rewrite import Options
 from opgen.port.rules import Rules, read_rules
 from opgen.port.tree import Tree, TreeReport, run
 from opgen.port.walk import real
-from opgen.port.wheel import headers_tree, include_dir, installed_torch
+from opgen.port.wheel import headers_tree, include_dir, installed_torch, left_out
 from opgen.report import report, reporter
 
 # Kernels of mp_21 compute in double precision only where they were compiled for it (docs/limits.md).
@@ -90,8 +90,11 @@ def command(
         mapping = without_defaults(load_mapping()) if no_default_rules else load_mapping()
         options = Options(_rules(maps), strings, comments, _has_double(arch, fp64))
         dry = check or show_diff
+        skipped: tuple[tuple[str, str], ...] = ()
         if torch_headers:
-            tree = headers_tree(include_dir(source or installed_torch()), out, own=own, options=options, write=not dry)
+            include = include_dir(source or installed_torch())
+            tree = headers_tree(include, out, own=own, options=options, write=not dry)
+            skipped = left_out(include, own)
         elif source is not None:
             tree = Tree(
                 source,
@@ -108,7 +111,7 @@ def command(
             raise OpgenError("there is nothing to port", hint="name a file or a folder, or --torch-headers")
         done = _port(tree, mapping)
         if report_file is not None:
-            _write_report(report_file, as_json(done, tree.source, out, mapping))
+            _write_report(report_file, as_json(done, tree.source, out, mapping, skipped))
     except OpgenError as error:
         reporter().fail(error)
         sys.exit(1)
@@ -117,7 +120,7 @@ def command(
             for line in diff(file):
                 click.echo(line, nl=False)
     if output == "json":
-        click.echo(as_json(done, tree.source, out, mapping))
+        click.echo(as_json(done, tree.source, out, mapping, skipped))
     found = Diagnostics()
     for problem in done.problems:
         found.add(problem)
@@ -125,6 +128,8 @@ def command(
     report(found, outcome=None)
     if output == "text" and tree.source.is_dir():
         _tell(done, mapping, dry=dry)
+        if skipped:
+            click.echo(f"{len(skipped)} headers left out on purpose; --report FILE says why", err=True)
     to_do = any(file.written for file in done.files) or bool(done.problems) or (tree.clean and bool(done.stale))
     sys.exit(1 if found.errors or (check and to_do) else 0)
 

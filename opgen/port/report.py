@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,11 @@ from opgen.port.tree import TreeReport
 _VERSION = 1
 
 
-def as_json(done: TreeReport, source: Path, out: Path, mapping: Mapping) -> str:
-    """One document: every file with its state and what was exchanged in it, all problems, and rules to write."""
+def as_json(
+    done: TreeReport, source: Path, out: Path, mapping: Mapping, left_out: Sequence[tuple[str, str]] = ()
+) -> str:
+    """One document: every file with its state and what was exchanged in it, all problems, rules to write, and the files
+    left out on purpose with the reason."""
     record = {
         "version": _VERSION,
         "source": str(source),
@@ -33,6 +36,7 @@ def as_json(done: TreeReport, source: Path, out: Path, mapping: Mapping) -> str:
             for name, count in unknown(done).most_common()
         ],
         "stale": [str(path) for path in done.stale],
+        "left_out": [{"file": file, "why": why} for file, why in left_out],
     }
     return json.dumps(record, indent=1)
 

@@ -37,6 +37,7 @@ _OWN = """
 (type_parameter_declaration (type_identifier) @found)
 """
 # A parse of sense takes half a second a megabyte. One of nonsense grows with the square of its size: it is cut short.
+# (By the time that the thread has computed: on a busy machine a file of sense may take minutes.)
 _SECONDS = 3.0
 _SECONDS_PER_MEGABYTE = 1.0
 _CHUNK = 1 << 14
@@ -72,10 +73,10 @@ class Structure:
 
     @cached_property
     def _root(self) -> Node:
-        deadline = time.monotonic() + _SECONDS + _SECONDS_PER_MEGABYTE * len(self._source) / 1e6
+        deadline = time.thread_time() + _SECONDS + _SECONDS_PER_MEGABYTE * len(self._source) / 1e6
 
         def read(offset: int, point: object) -> bytes:
-            if time.monotonic() > deadline:
+            if time.thread_time() > deadline:
                 self.given_up = True
                 return b""  # the end, to the parser
             return self._source[offset : offset + _CHUNK]

@@ -111,19 +111,31 @@ def headers_tree(
     """
     decisions, mapping = read_decisions(), load_mapping()
     by_hand = tuple(own)
-
-    def wanted(header: str) -> bool:
-        ported = mapping.include(header)
-        return decisions.reason(header) is None and not any((place / ported).is_file() for place in by_hand)
-
     return Tree(
         include,
         out,
         mapping=mapping,
         options=options,
         only=tuple(place for place in (*decisions.folders, *decisions.files) if (include / place).exists()),
-        wanted=wanted,
+        wanted=lambda header: _reason(header, by_hand) is None,
         prepare=decisions.prepare,
         clean=True,
         write=write,
     )
+
+
+def left_out(include: Path, own: Iterable[Path] = ()) -> tuple[tuple[str, str], ...]:
+    """The device headers below `include` that are not ported, each with the reason; in order."""
+    by_hand = tuple(own)
+    paths = sorted(path for folder in read_decisions().folders for path in (include / folder).rglob("*.*h"))
+    headers = [path.relative_to(include).as_posix() for path in paths]
+    reasons = ((header, _reason(header, by_hand)) for header in headers)
+    return tuple((header, reason) for header, reason in reasons if reason is not None)
+
+
+def _reason(header: str, own: Iterable[Path]) -> str | None:
+    """Why this header is not ported; None for one that is."""
+    ported = load_mapping().include(header)
+    if any((place / ported).is_file() for place in own):
+        return "one of the backend's own stands in for it"
+    return read_decisions().reason(header)

@@ -22,7 +22,7 @@ _CLASS = re.compile(rb"^(?:class|struct)\s+(?:\w+\s+)?(\w+)\s*(?:final\s*)?[:{]"
 _MEMBER = re.compile(rb"\b(\w+)::~?\w+\s*\(")
 _SOURCES = (".cpp", ".cu")
 # where `#include <...>` looks, as CMakeLists.txt has it
-_ROOTS = ("", "sdk/include", "torch_musa/csrc/porting", "sdk")
+_ROOTS = ("", "sdk/include", "torch_musa/csrc/porting", "torch_musa/csrc/porting_host", "sdk")
 
 
 class SourceTree:

@@ -117,6 +117,8 @@ musa
 -DNDEBUG
 --offload-arch=mp_31
 -DAT_PER_OPERATOR_HEADERS
+-include
+<root>/torch_musa/csrc/porting/device_prelude.h
 -I<build>/ported
 -I<root>
 -I<root>/generated/torch2.13.0/include

@@ -801,15 +801,27 @@ def compile_all(project: Path, sources: list[str], generated: Path, scratch: Pat
             units.append(translated)
     unit = scratch / "all.cpp"
     unit.write_text("".join(f'#include "{path}"\n' for path in units))
-    include = find_torch().torch / "include"
-    roots = [scratch / "mcc", generated / "include", ROOT, ROOT / "torch_musa/csrc/porting", ROOT / "sdk/include"]
+    torch = find_torch().torch
+    include = torch / "include"
+    wheel = scratch / "mcc/wheel"  # PyTorch's device headers, as the build ports them
+    own = str(ROOT / "torch_musa/csrc/porting")
+    ported_wheel = str(scratch / "ported/wheel")
+    for command in (
+        ["-m", "opgen.port", str(torch), "--torch-headers", "--own", own, "--out", ported_wheel],
+        [str(ROOT / "sdk/host/mcc"), "--translate", ported_wheel, "-o", str(wheel)],
+    ):
+        subprocess.run([sys.executable, *command], cwd=ROOT, check=True)
+    cccl = subprocess.check_output([sys.executable, str(ROOT / "sdk/host/mcc/cccl.py")], text=True)
+    porting = [ROOT / "torch_musa/csrc/porting_host", ROOT / "torch_musa/csrc/porting"]
+    roots = [scratch / "mcc", generated / "include", ROOT, *porting, ROOT / "sdk/include"]
     done = subprocess.run(
         [
             compiler,
             *("-fsyntax-only", "-std=c++20", "-DAT_PER_OPERATOR_HEADERS", "-DNDEBUG", "-Wall"),
             *("-Wno-unused-local-typedefs", "-Wno-sign-compare", "-Wno-maybe-uninitialized"),
             *(f"-I{root}" for root in roots),
-            *(f"-isystem{root}" for root in (include, include / "torch/csrc/api/include")),
+            *("-include", str(ROOT / "torch_musa/csrc/porting/device_prelude.h")),
+            *(f"-isystem{root}" for root in (wheel, cccl.strip(), include, include / "torch/csrc/api/include")),
             str(unit),
         ],
         capture_output=True,

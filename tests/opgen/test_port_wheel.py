@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from opgen.port.cli import command
 from opgen.port.mapping import load_mapping
+from opgen.port.rewrite import port_text
 from opgen.port.wheel import HeaderEdit, read_decisions
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -120,6 +121,19 @@ def test_a_header_of_ones_own_stands_in_for_the_ported_one(torch_dir, tmp_path):
     assert "ATen/musa/MUSAContext.h" not in files(tmp_path / "out")
 
 
+def test_the_report_says_of_every_header_that_is_not_ported_why(torch_dir, tmp_path):
+    own = tmp_path / "own/ATen/musa/MUSAContext.h"
+    own.parent.mkdir(parents=True)
+    own.write_text("// ours\n")
+    _, text = port(torch_dir, tmp_path / "out", "--own", str(tmp_path / "own"), "--format", "json")
+    reasons = {row["file"]: row["why"] for row in json.loads(text)["left_out"]}
+    assert set(reasons) == {"ATen/cuda/CUDAContext.h", "ATen/cuda/tunable/Gemm.h", "ATen/native/cuda/Sort.h"}
+    assert "stands in" in reasons["ATen/cuda/CUDAContext.h"]
+    assert "libtorch_cuda alone" in reasons["ATen/native/cuda/Sort.h"]
+    _, text = port(torch_dir, tmp_path / "out", "--own", str(tmp_path / "own"))
+    assert "3 headers left out on purpose; --report FILE says why" in text
+
+
 def test_what_no_decision_covers_is_reported_and_the_rest_ported(torch_dir, tmp_path):
     path = torch_dir / "include/ATen/native/cuda/Loops.cuh"
     path.write_text(f"{LOOPS}#if CUDA_VERSION >= 99000\n#endif\n")
@@ -150,6 +164,63 @@ def test_a_package_without_device_headers_is_an_error_in_words(tmp_path):
 def test_nothing_to_port_is_an_error_in_words(tmp_path):
     done = CliRunner().invoke(command, ["--out", str(tmp_path)])
     assert done.exit_code == 1 and "name a file or a folder, or --torch-headers" in done.output
+
+
+GOLDENS = {
+    "checks and launches": (
+        "ATen/native/cuda/Reduce.cuh",
+        "auto stream = at::cuda::getCurrentCUDAStream();\nAT_CUDA_CHECK(cudaMemsetAsync(p, 0, n, stream));\n",
+        "auto stream = at::musa::getCurrentMUSAStream();\nAT_MUSA_CHECK(musaMemsetAsync(p, 0, n, stream));\n",
+    ),
+    "memory": (
+        "ATen/native/cuda/Reduce.cuh",
+        "auto& a = *c10::cuda::CUDACachingAllocator::get();\n",
+        "auto& a = *c10::musa::MUSACachingAllocator::get();\n",
+    ),
+    "what is compiled at run time": (
+        "ATen/native/cuda/Reduce.cuh",
+        "int a;\ninline void launch_jitted_reduce_kernel(int x) {\n  if (x) {\n  }\n}\nint b;\n",
+        "int a;\n\n\n\n\nint b;\n",
+    ),
+    "kernel loops": (
+        "ATen/cuda/detail/KernelUtils.h",
+        "#define CUDA_KERNEL_LOOP(i, n) CUDA_KERNEL_LOOP_TYPE(i, n, int)\nconstexpr int CUDA_NUM_THREADS = 1024;\n",
+        "#define MUSA_KERNEL_LOOP(i, n) MUSA_KERNEL_LOOP_TYPE(i, n, int)\nconstexpr int MUSA_NUM_THREADS = 1024;\n",
+    ),
+    "generators": (
+        "ATen/native/cuda/DistributionTemplates.h",
+        "at::PhiloxCudaState s = gen->philox_cuda_state(4);\nauto [a, b] = at::cuda::philox::unpack(s);\n"
+        "curandStatePhilox4_32_10_t state;\ncurand_init(a, i, b, &state);\n",
+        "at::PhiloxMusaState s = gen->philox_musa_state(4);\nauto [a, b] = at::musa::philox::unpack(s);\n"
+        "murandStatePhilox4_32_10_t state;\nmurand_init(a, i, b, &state);\n",
+    ),
+    "narrow atomics": (
+        "ATen/cuda/Atomic.cuh",
+        "#if defined(USE_ROCM) || ((defined(__CUDA_ARCH__) && (__CUDA_ARCH__ < 700)))\n#endif\n",
+        "#if !defined(MUSA_NATIVE_HALF_ATOMICS)\n#endif\n",
+    ),
+    "architectures": (
+        "ATen/native/cuda/Other.cuh",
+        "#if !(defined(__CUDA_ARCH__) && (__CUDA_ARCH__ < 800))\n#include <cuda_bf16.h>\n#endif\n",
+        "#if !(defined(__MUSA_ARCH__) && (__MUSA_ARCH__ < 220))\n#include <musa_bf16.h>\n#endif\n",
+    ),
+    "the compiler's own": (
+        "ATen/native/SharedReduceOps.h",
+        "#if defined(__CUDACC__) || defined(__HIPCC__)\n#include <ATen/native/cuda/DeviceSqrt.cuh>\n#endif\n",
+        "#if defined(__MUSACC__) || defined(__HIPCC__)\n#include <ATen/native/musa/DeviceSqrt.muh>\n#endif\n",
+    ),
+    "what c10 calls alike on every device": (
+        "ATen/native/cuda/Any.cuh",
+        "TORCH_CUDA_CU_API void f();\n__device__ void g() { CUDA_KERNEL_ASSERT(true); }\n",
+        "TORCH_CUDA_CU_API void f();\n__device__ void g() { CUDA_KERNEL_ASSERT(true); }\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("header, text, wanted", GOLDENS.values(), ids=GOLDENS)
+def test_golden_of_a_family(header, text, wanted):
+    ported = port_text(read_decisions().prepare(header, text), load_mapping(), device=header.endswith(".cuh"))
+    assert ported.text == wanted and not ported.problems
 
 
 def test_an_edit_that_spans_lines_keeps_their_number():

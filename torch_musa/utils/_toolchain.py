@@ -111,14 +111,20 @@ def _toolchain(
     lib = build.folder / "lib"
     # The real toolkit brings the headers that sdk/include stands in for.
     sdk = () if target == "musa" else (_PROJECT / "sdk/include",)
+    porting = _PROJECT / "torch_musa/csrc/porting"
+    # PyTorch's device headers: the backend's own, then the wheel's as the build has ported them. On the host mcc has
+    # translated these, and a few have a faster version.
+    own = (porting, build.folder / "ported/wheel")
+    if target == "host":
+        own = (_PROJECT / "torch_musa/csrc/porting_host", porting, build.folder / "mcc/wheel")
     run_paths = (lib, _TORCH / "lib", *folders)
     return Toolchain(
         target=target,
         device_compiler=device_compiler,
-        device_flags=device_flags,
+        device_flags=(*device_flags, "-include", str(porting / "device_prelude.h")),
         host_compiler=tuple(os.environ.get("CXX", "g++").split()),
         host_flags=(*_COMMON, "-O2", *host_flags),
-        include_dirs=(_PROJECT, _PROJECT / "torch_musa/csrc/porting", *toolkit, *sdk, *after, *_common_includes()),
+        include_dirs=(_PROJECT, *own, *toolkit, *sdk, *after, *_common_includes()),
         library_dirs=(lib, _TORCH / "lib", *folders),
         libraries=(*_LIBRARIES, *libraries),
         # The libraries are in the process already when an extension is imported after torch; run paths serve the rest.

@@ -11,6 +11,8 @@ from translate import rewrite, translation_unit
 _DEVICE = (
     ".muh"  # these need the dialect; a .h may be meant for the host's compiler and only gets its dialect rewritten
 )
+# Headers of somebody else's: their warnings are nobody's here.
+_QUIET = "#pragma GCC system_header\n"
 _HEADERS = (_DEVICE, ".h", ".hpp")
 
 
@@ -30,6 +32,7 @@ def translate_folder(source: Path, target: Path) -> int:
             status = 1
             continue
         whole = translation_unit(text, name) if path.suffix == _DEVICE else f'#line 1 "{name}"\n{text}'
+        whole = f"{_QUIET}{whole}"
         write_if_changed(target / path.relative_to(source), whole)
         wanted.add(path.relative_to(source))
     for path in [path for path in target.rglob("*") if path.suffix in _HEADERS]:

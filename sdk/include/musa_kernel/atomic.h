@@ -61,15 +61,23 @@ T atomic_exchange(T* address, T value) {
 
 }  // namespace musa::host
 
+// Of 64 bits only unsigned ones, as in CUDA: PyTorch's headers declare the signed one themselves.
+#define MUSA_HOST_ATOMIC_SUM(T)                                  \
+  inline T atomicAdd(T* address, T value) {                      \
+    ::musa::host::count_atomic();                                \
+    return __atomic_fetch_add(address, value, __ATOMIC_ACQ_REL); \
+  }                                                              \
+  inline T atomicSub(T* address, T value) {                      \
+    ::musa::host::count_atomic();                                \
+    return __atomic_fetch_sub(address, value, __ATOMIC_ACQ_REL); \
+  }
+MUSA_HOST_ATOMIC_SUM(int)
+MUSA_HOST_ATOMIC_SUM(unsigned int)
+MUSA_HOST_ATOMIC_SUM(unsigned long)
+MUSA_HOST_ATOMIC_SUM(unsigned long long)
+#undef MUSA_HOST_ATOMIC_SUM
+
 #define MUSA_HOST_ATOMIC_INTEGER(T)                                                           \
-  inline T atomicAdd(T* address, T value) {                                                   \
-    ::musa::host::count_atomic();                                                             \
-    return __atomic_fetch_add(address, value, __ATOMIC_ACQ_REL);                              \
-  }                                                                                           \
-  inline T atomicSub(T* address, T value) {                                                   \
-    ::musa::host::count_atomic();                                                             \
-    return __atomic_fetch_sub(address, value, __ATOMIC_ACQ_REL);                              \
-  }                                                                                           \
   inline T atomicAnd(T* address, T value) {                                                   \
     ::musa::host::count_atomic();                                                             \
     return __atomic_fetch_and(address, value, __ATOMIC_ACQ_REL);                              \

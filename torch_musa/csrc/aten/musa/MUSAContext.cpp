@@ -8,7 +8,7 @@
 
 namespace at::musa {
 
-const musaDeviceProp* getDeviceProperties(c10::DeviceIndex device) {
+musaDeviceProp* getDeviceProperties(c10::DeviceIndex device) {
   struct Entry {
     std::once_flag read;
     musaDeviceProp properties{};
@@ -21,7 +21,7 @@ const musaDeviceProp* getDeviceProperties(c10::DeviceIndex device) {
   return &entry.properties;
 }
 
-const musaDeviceProp* getCurrentDeviceProperties() { return getDeviceProperties(-1); }
+musaDeviceProp* getCurrentDeviceProperties() { return getDeviceProperties(-1); }
 
 int getMUSAArch() {
   const musaDeviceProp* properties = getCurrentDeviceProperties();

@@ -13,9 +13,10 @@ using c10::musa::getDefaultMUSAStream;
 using c10::musa::getStreamFromPool;
 using c10::musa::setCurrentMUSAStream;
 
-/// Properties of `device` (-1: the current one), read once.
-const musaDeviceProp* getDeviceProperties(c10::DeviceIndex device = -1);
-const musaDeviceProp* getCurrentDeviceProperties();
+/// Properties of `device` (-1: the current one), read once. (Not const, as in PyTorch's own
+/// contexts: its headers say so.)
+musaDeviceProp* getDeviceProperties(c10::DeviceIndex device = -1);
+musaDeviceProp* getCurrentDeviceProperties();
 
 /// 10 * major + minor of the current device: 21 for mp_21, 22 for mp_22, 31 for mp_31.
 int getMUSAArch();
