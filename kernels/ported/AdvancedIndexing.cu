@@ -105,8 +105,7 @@ Indexing describe(const TensorIteratorBase& iter, IntArrayRef sizes, IntArrayRef
 
 template <int kIndices>
 void move_located(TensorIteratorBase& iter, const Indexing& indexing) {
-  dispatch_word(iter.element_size(0), [&](auto word) {
-    using word_t = decltype(word);
+  DISPATCH_WORD(iter.element_size(0), [&] {
     for_each_index(iter.device(0), iter.numel(), [indexing] GPU_LAMBDA(int64_t i) {
       char* out;
       char* in;
@@ -185,8 +184,7 @@ void put_in_order(TensorIteratorBase& iter, const Indexing& indexing, bool accum
   const auto* to = sorted.const_data_ptr<int64_t>();
   const auto* which = order.const_data_ptr<int64_t>();
   if (!accumulate) {
-    dispatch_word(iter.element_size(0), [&](auto word) {
-      using word_t = decltype(word);
+    DISPATCH_WORD(iter.element_size(0), [&] {
       for_each_index(iter.device(0), count, [=] GPU_LAMBDA(int64_t i) {
         if (i + 1 == count || to[i + 1] != to[i]) {
           *reinterpret_cast<word_t*>(out + to[i]) =

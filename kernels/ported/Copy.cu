@@ -11,8 +11,7 @@ namespace {
 
 // Of one dtype: only the size of an element matters.
 void move(TensorIteratorBase& iter) {
-  native::dispatch_word(iter.element_size(0), [&](auto word) {
-    using word_t = decltype(word);
+  DISPATCH_WORD(iter.element_size(0), [&] {
     native::gpu_kernel_opaque(iter, [] GPU_LAMBDA(word_t x) -> word_t { return x; });
   });
 }

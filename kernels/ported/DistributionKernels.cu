@@ -170,25 +170,26 @@ void normal_kernel(const TensorBase& self, double mean, double std,
 }
 
 // Applies `body`, a function of one value of distribution D and its type, to every draw.
+template <typename draws_t, typename func_t>
+void fill_transformed(TensorIteratorBase& iter, CUDAGeneratorImpl* philox, const func_t& body) {
+  fill(iter, philox, [body] GPU_LAMBDA(const Words& w) {
+    auto values = draws_t::draw(w);
+    for (auto& value : values) {
+      value = body(value);
+    }
+    return values;
+  });
+}
+
 template <template <typename> class D, typename func_t>
 void fill_transformed(TensorIteratorBase& iter, const std::optional<Generator>& generator,
                       const char* name, const func_t& body) {
   check_real(iter.dtype(), name);
   auto* philox = generator_of(generator, iter.device(0));
-  const auto draw = [&](auto zero) {
-    using value_t = decltype(zero);
-    fill(iter, philox, [body] GPU_LAMBDA(const Words& w) {
-      auto values = D<value_t>::draw(w);
-      for (auto& value : values) {
-        value = body(value);
-      }
-      return values;
-    });
-  };
   if (iter.dtype() == kDouble) {
-    draw(double{});
+    fill_transformed<D<double>>(iter, philox, body);
   } else {
-    draw(float{});
+    fill_transformed<D<float>>(iter, philox, body);
   }
 }
 

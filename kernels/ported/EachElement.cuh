@@ -41,25 +41,27 @@ void for_each_index(Device device, int64_t count, const func_t& body) {
   C10_CUDA_KERNEL_LAUNCH_CHECK();
 }
 
-/// Calls body with a value of an unsigned type as wide as an element: for kernels that move
-/// elements and look at none.
-template <typename func_t>
-void dispatch_word(int64_t element_size, const func_t& body) {
-  switch (element_size) {
-    case 1:
-      return body(uint8_t{});
-    case 2:
-      return body(uint16_t{});
-    case 4:
-      return body(uint32_t{});
-    case 8:
-      return body(uint64_t{});
-    case 16:
-      return body(c10::complex<double>{});
-    default:
-      TORCH_CHECK(false, "elements of ", element_size, " bytes cannot be moved");
+/// Calls the function given last, of no arguments, in which `word_t` is the type with elements of
+/// that many bytes. (A macro, as AT_DISPATCH's are: nvcc takes no kernel's lambda inside of a
+/// generic one.)
+#define DISPATCH_WORD(ELEMENT_SIZE, ...)                                             \
+  [&] {                                                                              \
+    const int64_t element_size_ = ELEMENT_SIZE;                                      \
+    switch (element_size_) {                                                         \
+      DISPATCH_WORD_CASE_(1, uint8_t, __VA_ARGS__)                                   \
+      DISPATCH_WORD_CASE_(2, uint16_t, __VA_ARGS__)                                  \
+      DISPATCH_WORD_CASE_(4, uint32_t, __VA_ARGS__)                                  \
+      DISPATCH_WORD_CASE_(8, uint64_t, __VA_ARGS__)                                  \
+      DISPATCH_WORD_CASE_(16, c10::complex<double>, __VA_ARGS__)                     \
+      default:                                                                       \
+        TORCH_CHECK(false, "elements of ", element_size_, " bytes cannot be moved"); \
+    }                                                                                \
+  }()
+#define DISPATCH_WORD_CASE_(BYTES, TYPE, ...) \
+  case BYTES: {                               \
+    using word_t = TYPE;                      \
+    return __VA_ARGS__();                     \
   }
-}
 
 /// Stores a value into an element of any dtype; no cast where the types agree.
 template <typename value_t>

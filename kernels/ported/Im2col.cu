@@ -80,8 +80,7 @@ Tensor& Im2colOut(const Tensor& self, IntArrayRef kernel_size, IntArrayRef dilat
 
   const Tensor images = self.contiguous();
   const Tensor result = dense_result("im2col", self, out, sizes);
-  native::dispatch_word(self.element_size(), [&](auto word) {
-    using word_t = decltype(word);
+  DISPATCH_WORD(self.element_size(), [&] {
     const auto* in = static_cast<const word_t*>(images.const_data_ptr());
     auto* to = static_cast<word_t*>(result.mutable_data_ptr());
     native::for_each_index(self.device(), result.numel(), [=] GPU_LAMBDA(int64_t i) {

@@ -55,8 +55,8 @@ void index_fill_kernel(TensorIterator& iter, int64_t dim, int64_t size, int64_t 
                    std::memcpy(value.bytes, &typed, sizeof(typed));
                  }),
                  AT_EXPAND(AT_ALL_TYPES_AND_COMPLEX), kBool, kHalf, kBFloat16, kComplexHalf);
-  dispatch_word(iter.element_size(0), [&](auto word) {
-    using word_t = decltype(word);
+  DISPATCH_WORD(iter.element_size(0), [&] {
+    word_t word;
     std::memcpy(&word, value.bytes, sizeof(word));
     for_each_index(iter.device(0), iter.numel(), [=] GPU_LAMBDA(int64_t i) {
       const auto at = offsets.get(static_cast<uint32_t>(i));
@@ -77,8 +77,7 @@ void index_copy_kernel(TensorIterator& iter, int64_t dim, int64_t size, int64_t 
   char* self = data_of(iter, 0);
   const char* index = data_of(iter, 1);
   const char* source = data_of(iter, 2);
-  dispatch_word(iter.element_size(0), [&](auto word) {
-    using word_t = decltype(word);
+  DISPATCH_WORD(iter.element_size(0), [&] {
     for_each_index(iter.device(0), iter.numel(), [=] GPU_LAMBDA(int64_t i) {
       const auto at = offsets.get(static_cast<uint32_t>(i));
       const int64_t slice = *reinterpret_cast<const int64_t*>(index + at[1]);
@@ -164,8 +163,7 @@ void take_kernel(TensorIterator& iter, const TensorBase& input) {
   char* out = data_of(iter, 0);
   const char* index = data_of(iter, 1);
   const auto* source = static_cast<const char*>(input.const_data_ptr());
-  dispatch_word(iter.element_size(0), [&](auto word) {
-    using word_t = decltype(word);
+  DISPATCH_WORD(iter.element_size(0), [&] {
     for_each_index(iter.device(0), iter.numel(), [=] GPU_LAMBDA(int64_t i) {
       const auto at = offsets.get(static_cast<uint32_t>(i));
       const int64_t element =
@@ -188,8 +186,7 @@ void put_kernel(TensorIterator& iter, const TensorBase& self, bool accumulate) {
   const char* index = data_of(iter, 1);
   auto* out = static_cast<char*>(self.mutable_data_ptr());
   if (!accumulate) {
-    dispatch_word(self.element_size(), [&](auto word) {
-      using word_t = decltype(word);
+    DISPATCH_WORD(self.element_size(), [&] {
       for_each_index(self.device(), iter.numel(), [=] GPU_LAMBDA(int64_t i) {
         const auto at = offsets.get(static_cast<uint32_t>(i));
         const int64_t element =
@@ -226,8 +223,7 @@ void flip_kernel(TensorIterator& iter, bool /*quantized*/) {
       iter.ndim(), iter.shape().data(), strides.data());
   char* out = data_of(iter, 0);
   const char* in = data_of(iter, 1);
-  dispatch_word(iter.element_size(0), [&](auto word) {
-    using word_t = decltype(word);
+  DISPATCH_WORD(iter.element_size(0), [&] {
     for_each_index(iter.device(0), iter.numel(), [=] GPU_LAMBDA(int64_t i) {
       const auto at = offsets.get(static_cast<uint32_t>(i));
       *reinterpret_cast<word_t*>(out + at[0]) = *reinterpret_cast<const word_t*>(in + at[1]);
