@@ -22,7 +22,7 @@ PROFILE_protected := TORCH_MUSA_HOST_PROTECT=mprotect PYTORCH_NO_MUSA_MEMORY_CAC
 FIXED_ADDRESSES := $(shell setarch $$(uname -m) -R true 2>/dev/null && echo setarch $$(uname -m) -R)
 CXX_SOURCES = git ls-files '*.cpp' '*.h' '*.cu' '*.cuh' '*.muh'
 
-.PHONY: help env build demo test profiles gpu-test truth mutants sanitize bench lint format coverage images versions clean
+.PHONY: help env build demo test profiles gpu-test gpu-bench truth mutants sanitize bench lint format coverage images versions clean
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
@@ -65,6 +65,9 @@ bench: build ## the speed figures, each beside what it is compared with
 
 gpu-test: ## on a machine with an NVIDIA GPU: build the target cuda, the tests of operators and device on it (docs/targets.md)
 	$(PYTHON) tests/gpu/run.py
+
+gpu-bench: ## on such a machine, with that build: musa beside native cuda, each figure beside its target (docs/gpu_benchmarks.md)
+	$(PYTHON) benchmarks/gpu.py
 
 truth: $(STAMP) ## run every operator, then the judge; renew coverage_report/ (goes on where it was interrupted)
 	$(BIN)/opgen truth --jobs $(JOBS)
