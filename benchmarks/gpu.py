@@ -60,6 +60,7 @@ def said(request: dict[str, Any], host: bool, patience: float, starting: float) 
     worker = subprocess.Popen(
         WORKER,
         stdin=subprocess.PIPE,
+        stdout=2,  # the table alone goes to standard output
         env=environment(host),
         cwd=ROOT,
         pass_fds=(writing,),
@@ -216,8 +217,18 @@ def parse(words: Sequence[str] | None) -> argparse.Namespace:
 
 def main(words: Sequence[str] | None = None) -> int:
     arguments = parse(words)
+    try:
+        arguments.out.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        sys.exit(f"--out {arguments.out}: {error.strerror}")
+    if arguments.out.is_dir() or not os.access(arguments.out.parent, os.W_OK):
+        sys.exit(f"--out {arguments.out}: no file can be written there")
     bench = Bench(arguments)
-    bench.run()
+    try:
+        bench.run()
+    except KeyboardInterrupt:
+        print("interrupted: what has been measured is kept", file=sys.stderr)
+        bench.code = 130
     if not bench.expected and bench.code == 0 and (arguments.only or arguments.profile):
         print(
             f"no case is named like {' or '.join(arguments.only + arguments.profile)}: --list names them",

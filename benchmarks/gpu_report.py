@@ -51,8 +51,10 @@ def main(words: Sequence[str] | None = None) -> int:
             plot(run, arguments.plot)
         if arguments.keep:
             keep(run, arguments.docs)
-    except Unreadable as error:
+    except (Unreadable, ValueError) as error:
         sys.exit(str(error))
+    except OSError as error:
+        sys.exit(f"{error.filename}: {error.strerror}")
     except ImportError as error:
         sys.exit(f"the plot needs matplotlib ({error}): pip install -e '.[bench]'")
     print(table(run), end="")

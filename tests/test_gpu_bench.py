@@ -126,7 +126,7 @@ def test_both_devices_do_the_same_in_every_case(key: str) -> None:
     if case.check is not None:
         case.check(PAIR, calls)
     else:
-        assert case.group in ("allocator", "matmul")
+        assert case.group == "allocator"
     assert case.amount > 0 or case.unit == "us"
 
 
@@ -210,19 +210,9 @@ WORKERS = {
 }
 
 
-@pytest.mark.parametrize(
-    ("how", "reason"),
-    [
-        ("ends", "failed: its process ended by SIGSEGV"),
-        ("hangs", "failed: its process said nothing for 1 s and was ended"),
-        ("breaks", "failed: its process ended with code 3"),
-    ],
-)
-def test_a_case_that_takes_its_process_along_costs_one_line(
-    how: str, reason: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    fake = tmp_path / "fake.py"
-    fake.write_text(
+def fake_worker(path: Path, second: str) -> list[str]:
+    """A worker of three cases, the second of which does this."""
+    path.write_text(
         textwrap.dedent(f"""
             import json, os, signal, sys, time
             request = json.load(sys.stdin)
@@ -238,17 +228,53 @@ def test_a_case_that_takes_its_process_along_costs_one_line(
                     continue
                 say(begin="issue/" + name)
                 if name == "second":
-                    {WORKERS[how]}
+                    {second}
                 say(figure=dict(case(name), musa_s=1e-6, native_s=1e-6, date="2026-11-30T00:00:00"))
         """)
     )
-    monkeypatch.setattr(gpu, "WORKER", [sys.executable, str(fake)])
+    return [sys.executable, str(path)]
+
+
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [
+        ("ends", "failed: its process ended by SIGSEGV"),
+        ("hangs", "failed: its process said nothing for 1 s and was ended"),
+        ("breaks", "failed: its process ended with code 3"),
+    ],
+)
+def test_a_case_that_takes_its_process_along_costs_one_line(
+    how: str, reason: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(gpu, "WORKER", fake_worker(tmp_path / "fake.py", WORKERS[how]))
     out = tmp_path / "run.json"
     assert gpu.main(["--out", str(out), "--patience", "1"]) == 1
     figures = {figure.name: figure for figure in record.load(out).figures}
     assert (figures["first"].state, figures["third"].state) == ("met", "met")
     assert figures["second"].reason == reason
     assert f"- issue: second: {reason}" in capsys.readouterr().out
+
+
+def test_what_was_measured_before_an_interruption_is_kept(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # The script, which waits for its worker, is the worker's parent.
+    ending = fake_worker(tmp_path / "fake.py", "os.kill(os.getppid(), signal.SIGINT); time.sleep(60)")
+    monkeypatch.setattr(gpu, "WORKER", ending)
+    started = time.monotonic()
+    assert gpu.main(["--out", str(tmp_path / "run.json")]) == 1
+    assert time.monotonic() - started < 30
+    assert [figure.name for figure in record.load(tmp_path / "run.json").figures] == ["first"]
+    captured = capsys.readouterr()
+    assert "| first | 1 | 1 | us | 1.000 |" in captured.out and "interrupted" in captured.err
+
+
+def test_an_unwritable_file_is_said_before_anything_is_measured(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for out in (tmp_path, tmp_path / "file" / "run.json"):
+        done = script("gpu.py", "--host", "--out", str(out))
+        assert done.returncode == 1 and done.stderr.startswith(f"--out {out}: ")
+        assert "Traceback" not in done.stderr and "[1/" not in done.stderr
 
 
 def test_when_the_time_is_over_the_rest_is_not_run_and_says_so() -> None:

@@ -96,18 +96,22 @@ def operator(op: Callable[..., object], operands: Callable[[str], Operands]) -> 
     return lambda device: partial(op, *operands(device))
 
 
-def agree(op: Callable[..., object], operands: Callable[[str], Operands], tolerance: float) -> Check:
-    """Both devices give the same for operands that are made on the CPU. Of several results, the first is compared."""
+def agree(op: Callable[..., object], operands: Callable[[str], Operands], tolerance: float, results: int = 1) -> Check:
+    """Both devices give the same for operands that are made on the CPU, in so many of the first results.
+
+    (Places of equal elements, which sort and others return second, may differ.)
+    """
 
     def check(pair: Pair, _calls: Sequence[Call]) -> None:
         torch.manual_seed(0)
         made = operands("cpu")
-        results = []
+        given = []
         for side in pair.sides:
-            result = op(*(_moved(item, side.device) for item in made))
-            results.append((result if isinstance(result, torch.Tensor) else result[0]).cpu())  # type: ignore[index]
+            result: Any = op(*(_moved(item, side.device) for item in made))
+            several = (result,) if isinstance(result, torch.Tensor) else tuple(result)[:results]
+            given.append([one.cpu() for one in several])
         try:
-            torch.testing.assert_close(*results, rtol=tolerance, atol=tolerance)
+            torch.testing.assert_close(*given, rtol=tolerance, atol=tolerance)
         except AssertionError as error:
             raise Disagreement(f"the devices disagree: {' '.join(str(error).split())}") from None
 

@@ -53,36 +53,36 @@ def _matmul(scale: Scale) -> Iterator[Case]:
             footprint=3.0 * side**2 * dtype.itemsize,
             check=agree(torch.mm, small, _TOLERANCE[dtype] * 10),
         )
-    width, tokens = scale.width, scale.batch * scale.tokens
-    dtype = torch.bfloat16
+    width, tokens, dtype = scale.width, scale.batch * scale.tokens, torch.bfloat16
+
+    def linear(device: str, tokens: int = tokens) -> Operands:
+        shapes = (tokens, width), (4 * width, width), (4 * width,)
+        return tuple(_normal(device, dtype, *shape) for shape in shapes)
+
     yield Case(
         "matmul",
         f"linear with bias, {tokens} tokens, {width} to {4 * width}, bfloat16",
         "TFLOP/s",
-        operator(
-            F.linear,
-            lambda d: (
-                _normal(d, dtype, tokens, width),
-                _normal(d, dtype, 4 * width, width),
-                _normal(d, dtype, 4 * width),
-            ),
-        ),
+        operator(F.linear, linear),
         "device",
         amount=2.0 * tokens * width * 4 * width,
         footprint=2.0 * (5 * tokens * width + 4 * width * width),
+        check=agree(F.linear, partial(linear, tokens=16), _TOLERANCE[dtype] * 10),
     )
     heads, length, features = 8 * scale.batch, scale.tokens, 64
+
+    def batches(device: str, heads: int = heads) -> Operands:
+        return _normal(device, dtype, heads, length, features), _normal(device, dtype, heads, features, length)
+
     yield Case(
         "matmul",
         f"bmm, {heads} of {length} x {features} x {length}, bfloat16",
         "TFLOP/s",
-        operator(
-            torch.bmm,
-            lambda d: (_normal(d, dtype, heads, length, features), _normal(d, dtype, heads, features, length)),
-        ),
+        operator(torch.bmm, batches),
         "device",
         amount=2.0 * heads * length * length * features,
         footprint=2.0 * heads * (2 * length * features + length * length),
+        check=agree(torch.bmm, partial(batches, heads=2), _TOLERANCE[dtype] * 10),
     )
 
 
@@ -179,5 +179,5 @@ def _convolution(scale: Scale) -> Iterator[Case]:
             "device",
             amount=2 * layer.flops(batch),
             footprint=2.0 * batch * (layer.inputs * layer.image**2 + layer.outputs * layer.output**2) * dtype.itemsize,
-            check=agree(layer.backward, partial(gradients, batch=1), _TOLERANCE[dtype] * 10),
+            check=agree(layer.backward, partial(gradients, batch=1), _TOLERANCE[dtype] * 10, 2),
         )
