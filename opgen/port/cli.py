@@ -10,14 +10,14 @@ import click
 from opgen.architectures import ARCHITECTURES, architectures
 from opgen.diagnostics import Diagnostics, Location, OpgenError
 from opgen.options import PathOption
-from opgen.port.files import port_file, ported_path, write_atomically
+from opgen.port.files import ported_path, write_atomically
 from opgen.port.mapping import Mapping, load_mapping, without_defaults
 from opgen.port.progress import progress_bar
 from opgen.port.report import as_json, diff, rules_to_write, summary
 from opgen.port.rewrite import Options
 from opgen.port.rules import Rules, read_rules
-from opgen.port.tree import Tree, TreeReport, run
-from opgen.port.walk import real
+from opgen.port.tree import Tree, TreeReport, run, run_file
+from opgen.port.walk import Found, real
 from opgen.port.wheel import headers_tree, include_dir, installed_torch, left_out
 from opgen.report import report, reporter
 
@@ -39,6 +39,7 @@ _MOST_PROPOSALS = 20
 @click.option("--comments", is_flag=True, help="Names in comments, too.")
 @click.option("--all", "everything", is_flag=True, help="Copy all other files, too, hand-written .mu with them.")
 @click.option("--partial", is_flag=True, help="Write files with errors, too; what cannot be ported stays as it is.")
+@click.option("--overwrite", is_flag=True, help="Write over files that no earlier port wrote, too.")
 @click.option("--clean", is_flag=True, help="Remove earlier ports whose source is gone.")
 @click.option("--arch", type=click.Choice(ARCHITECTURES), help="Chip to port for; default: MUSA_ARCH, else mp_31.")
 @click.option("--fp64", is_flag=True, help="Kernels are compiled for double precision on every chip.")
@@ -69,6 +70,7 @@ def command(
     comments: bool,
     everything: bool,
     partial: bool,
+    overwrite: bool,
     clean: bool,
     arch: str | None,
     fp64: bool,
@@ -104,6 +106,7 @@ def command(
                 options,
                 everything=everything,
                 partial=partial,
+                overwrite=overwrite,
                 clean=clean,
                 write=not dry,
             )
@@ -139,11 +142,17 @@ def _port(tree: Tree, mapping: Mapping) -> TreeReport:
     if tree.source.is_dir():
         with progress_bar() as on_file:
             return run(tree, on_file)
-    names_a_file = tree.out.suffix in mapping.suffixes.values()
-    target = tree.out if names_a_file else tree.out / ported_path(Path(tree.source.name), mapping)
+    name = ported_path(Path(tree.source.name), mapping)
+    if tree.out.suffix == name.suffix and not tree.out.is_dir():
+        target = tree.out
+    elif Found(tree.out, tree.out).is_source and not tree.out.is_dir():
+        message = f"the port of {tree.source.name} is called *{name.suffix}"
+        raise OpgenError(message, Location(str(tree.out)), f"name the file so, or a folder for {name}")
+    else:
+        target = tree.out / name
     if real(target) == real(tree.source):
         raise OpgenError("sources are never ported in place", Location(str(target)), "name another folder with --out")
-    return TreeReport((port_file(tree.source, target, mapping, tree.options, write=tree.write),))
+    return run_file(tree, target)
 
 
 def _rules(maps: tuple[Path, ...]) -> Rules:

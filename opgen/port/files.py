@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import tempfile
 from collections import Counter
@@ -13,6 +14,14 @@ from opgen.diagnostics import Diagnostic, Location, Severity
 from opgen.port.mapping import Mapping, load_mapping
 from opgen.port.rewrite import Local, Options, Ported, port_text
 from opgen.port.walk import DEVICE_SUFFIXES
+
+# UTF-32's marks begin like UTF-16's.
+_MARKS = {
+    codecs.BOM_UTF32_LE: "UTF-32",
+    codecs.BOM_UTF32_BE: "UTF-32",
+    codecs.BOM_UTF16_LE: "UTF-16",
+    codecs.BOM_UTF16_BE: "UTF-16",
+}
 
 
 class State(str, Enum):
@@ -95,9 +104,11 @@ def read_source(path: Path) -> tuple[str, Diagnostic | None]:
     except UnicodeDecodeError as error:
         before = error.object[: error.start]
         here = Location(str(path), before.count(b"\n") + 1, error.start - before.rfind(b"\n"))
-        return "", _error(here, "not UTF-8 text", "convert the file, its comments included, to UTF-8")
+        kind = next((f": it is {name}" for mark, name in _MARKS.items() if error.object.startswith(mark)), "")
+        return "", _error(here, f"not UTF-8 text{kind}", "convert the file, its comments included, to UTF-8")
     except OSError as error:
-        return "", _error(Location(str(path)), f"cannot be read: {error.strerror}", "permit reading it")
+        hint = "mend the link, or name it with --ignore" if path.is_symlink() else "permit reading it"
+        return "", _error(Location(str(path)), f"cannot be read: {error.strerror}", hint)
 
 
 def put(target: Path, data: bytes, *, write: bool = True) -> tuple[State, Diagnostic | None]:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from opgen.diagnostics import Diagnostic
-from opgen.port.lexing import Span
+from opgen.port.lexing import Lexed, Span
 from opgen.port.mapping import Mapping
 from opgen.port.places import Places
 from opgen.port.structure import Structure
@@ -19,9 +19,17 @@ from opgen.port.structure import Structure
 ARCH = "__CUDA_ARCH__"
 ASSEMBLY = frozenset({"asm", "__asm", "__asm__"})
 """In code for the host these are the host's own affair."""
-_COMPARED_AFTER = re.compile(r"\s*\)*\s*(?:[<>]=?|[=!]=)")
-_COMPARED_BEFORE = re.compile(r"(?:[<>]=?|[=!]=)\s*\(*\s*$")
+# `#ifdef X` and `defined(X)` ask whether device code is compiled, and so does a bare `#if X && ...`.
+_PRESENCE = re.compile(r"\bdefined[ \t]*\(?[ \t]*$|^[ \t]*#[ \t]*(?:(?:el)?ifn?def|undef)[ \t]+$")
+_TRUTH_BEFORE = re.compile(r"^[ \t]*#[ \t]*(?:el)?if\b(?:.*(?:&&|\|\|))?[ \t(!]*$")
+_TRUTH_AFTER = re.compile(r"[ \t)]*(?:\r?$|&&|\|\|)", re.MULTILINE)
+_CONDITION = re.compile(r"\bdefined[ \t]*\(?[ \t]*$|^[ \t]*#[ \t]*(?:(?:el)?ifn?def|undef)[ \t]+$", re.MULTILINE)
 _CONDITION = re.compile(r"^[ \t]*#[ \t]*if", re.MULTILINE)
+_DIRECTIVE = re.compile(r"^[ \t]*#[ \t]*(if|ifdef|ifndef|elif|elifdef|elifndef|else|endif)\b", re.MULTILINE)
+_SPLICED = re.compile(r"(?<![\w$])([A-Za-z_]\w*)\\\r?\n(\w+)", re.ASCII)
+_TO_CUDA = re.compile(r"(?:\.|->)\s*(cuda)\s*\(\s*\)")
+PASTED = re.compile(r"\s*##")
+"""What follows a name that is only the beginning of one."""
 _BRACKET = re.compile(r"[(){}\[\]]")
 _CLOSING = {")": "(", "]": "[", "}": "{"}
 # The type, CUDA's vectors of it, its conversions and its rounded operations.
@@ -61,17 +69,45 @@ def propose(mapping: Mapping, word: str) -> str | None:
     return key if key is not None else mapping.proposal(word)
 
 
-def compares(code: str, start: int, end: int) -> bool:
-    """Whether the name at this place is compared with something."""
-    return bool(_COMPARED_AFTER.match(code, end) or _COMPARED_BEFORE.search(code[max(0, start - 20) : start]))
+def asks_for_presence(code: str, start: int, end: int) -> bool:
+    """Whether the macro at this place is only asked whether it is there: what its number is does not matter."""
+    line = code[code.rfind("\n", 0, start) + 1 : start]
+    return bool(_PRESENCE.search(line) or (_TRUTH_BEFORE.search(line) and _TRUTH_AFTER.match(code, end)))
 
 
-def arch_comparison(places: Places, start: int, end: int) -> Diagnostic:
+def arch_number(places: Places, start: int, end: int) -> Diagnostic:
     hint = (
-        "its numbers count NVIDIA's architectures, __MUSA_ARCH__'s count MUSA's (mp_22 is 220):\n"
+        "it counts NVIDIA's architectures, __MUSA_ARCH__ counts MUSA's (mp_22 is 220):\n"
         "write a rule for --map, such as '__CUDA_ARCH__ >= 800<TAB>__MUSA_ARCH__ >= 220'"
     )
-    return places.error(start, end, f"a comparison of {ARCH} cannot be ported", hint)
+    return places.error(start, end, f"the number of {ARCH} cannot be ported", hint)
+
+
+def broken(lexed: Lexed, places: Places, *, device: bool) -> list[Diagnostic]:
+    """Signs of a truncated or broken file that matter to a port: something is opened and not closed."""
+    if "\0" in lexed.text:
+        at = lexed.text.index("\0")
+        return [places.error(at, at + 1, "a NUL byte: this is no text", "is it UTF-16? convert it to UTF-8")]
+    if lexed.unclosed is not None:
+        start, what = lexed.unclosed
+        return [places.error(start, start + 2, f"{what} is never closed", "is the file complete?")]
+    conditions = _open_conditions(lexed.code, places)
+    return conditions or (unbalanced(lexed.code, places) if device else [])
+
+
+def _open_conditions(code: str, places: Places) -> list[Diagnostic]:
+    stack: list[re.Match[str]] = []
+    for match in _DIRECTIVE.finditer(code):
+        if match[1].startswith("if"):
+            stack.append(match)
+        elif not stack:
+            return [places.error(match.start(), match.end(), f"#{match[1]} without #if", "is the file complete?")]
+        elif match[1] == "endif":
+            stack.pop()
+    return [
+        places.error(match.start(), match.end(), f"#{match[1]} is never closed", "is the file complete?")
+        for match in stack[-1:]
+    ]
 
 
 def unbalanced(code: str, places: Places) -> list[Diagnostic]:
@@ -95,6 +131,43 @@ def unbalanced(code: str, places: Places) -> list[Diagnostic]:
         last = stack[-1]
         return [places.error(last.start(), last.end(), f"'{last[0]}' is never closed", "is the file complete?")]
     return []
+
+
+def pasted(mapping: Mapping, places: Places, word: str, start: int) -> Diagnostic:
+    """The beginning of CUDA's names in front of `##`: what is pasted to it is not seen."""
+    new = next(family.new for family in mapping.foreign if family.old == word)
+    hint = f"write the names whole; or, if all of them begin with {new}, the rule '{word} ##<TAB>{new} ##' for --map"
+    return places.error(start, start + len(word), f"names that '{word} ##' makes cannot be ported", hint)
+
+
+def spliced(mapping: Mapping, code: str, places: Places) -> list[Diagnostic]:
+    """CUDA's names that a backslash at the end of a line cuts in two."""
+    return [
+        places.error(match.start(), match.end(), f"'{word}' goes on in the next line", "write the name in one piece")
+        for match in _SPLICED.finditer(code)
+        if (word := match[1] + match[2]) in mapping.identifiers or mapping.family(word) is not None
+    ]
+
+
+def included_by_macro(lexed: Lexed, places: Places) -> list[Diagnostic]:
+    """`#include NAME` where another file says what that is."""
+    hint = "look whether it is a header that got another name"
+    return [
+        places.warning(
+            span.start, span.end, f"what #include {lexed.text[span.start : span.end]} names is not seen", hint
+        )
+        for span in lexed.by_macro
+    ]
+
+
+def moves_to_cuda(code: str) -> Iterator[tuple[int, int]]:
+    """Where `.cuda()` stands. Of a tensor it means the device CUDA, whatever this backend is."""
+    return (match.span(1) for match in _TO_CUDA.finditer(code))
+
+
+def move_to_cuda(places: Places, start: int, end: int) -> Diagnostic:
+    hint = "if that is a tensor, write the rule '.cuda()<TAB>.to(at::kPrivateUse1)' into a file for --map"
+    return places.error(start, end, "'cuda()' of a tensor cannot be ported", hint)
 
 
 def device_launches(code: str, structure: Structure, places: Places) -> list[Diagnostic]:

@@ -26,6 +26,22 @@ class Manifest:
     """Digests by path below the output folder, with `/`."""
 
     digests: dict[str, str] = field(default_factory=dict)
+    changes: dict[str, str | None] = field(default_factory=dict)
+    """What this run has written, and (None) removed."""
+
+    def record(self, key: str, value: str) -> None:
+        self.digests[key] = self.changes[key] = value
+
+    def forget(self, key: str) -> None:
+        del self.digests[key]
+        self.changes[key] = None
+
+    def merge(self, other: Manifest) -> None:
+        """Takes over what another run has changed."""
+        for key, value in other.changes.items():
+            self.digests.pop(key, None)
+            if value is not None:
+                self.digests[key] = value
 
     def text(self) -> str:
         return json.dumps({"version": _VERSION, "files": dict(sorted(self.digests.items()))}, indent=1) + "\n"

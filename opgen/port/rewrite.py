@@ -18,6 +18,8 @@ from opgen.port.structure import Structure
 
 _SCOPE_BEFORE = re.compile(r"(\w+)\s*::\s*$", re.ASCII)
 _SCOPE_AFTER = re.compile(r"\s*::")
+# The grammar takes the last part of `using namespace a::b;` for any name.
+_NAMESPACE_BEFORE = re.compile(r"\bnamespace\s+(?:::\s*)?(?:\w+\s*::\s*)*$", re.ASCII)
 _REACH = 120  # characters to look back for a scope or a macro's beginning
 _MACRO_BEFORE = re.compile(r"\b(\w+)\s*\(([^()]*)$", re.ASCII)
 _IN_PROSE = re.compile(r"[A-Za-z_][\w]*(?:::[A-Za-z_]\w*)*|(?<=\w)\.cuh?\b", re.ASCII)
@@ -96,6 +98,7 @@ class _Port:
         self.identifiers = {**mapping.identifiers, **mapping.device_names} if device else mapping.identifiers
         self.keys = {key.rpartition("::")[2]: new for key, new in mapping.qualified.items()}
         self.known = {*self.identifiers, *mapping.namespaces, *self.keys, *mapping.unportable}
+        self.beginnings = {family.old for family in mapping.foreign if family.old}
         self.own = own
         self.places = Places(path, self.text)
         self.matcher: Matcher = options.rules.compiled()
@@ -109,8 +112,11 @@ class _Port:
         self._names()
         self._prose()
         unknown = self._suspects()
-        if self.device:
-            self.problems += findings.unbalanced(self.lexed.code, self.places)
+        self.problems += findings.broken(self.lexed, self.places, device=self.device)
+        self.problems += findings.spliced(self.mapping, self.lexed.code, self.places)
+        self.problems += findings.included_by_macro(self.lexed, self.places)
+        moves = (place for place in findings.moves_to_cuda(self.lexed.code) if not self._covered(*place))
+        self.problems += [findings.move_to_cuda(self.places, *place) for place in moves]
         self.problems += findings.device_launches(self.lexed.code, self.structure, self.places)
         if not self.options.double_precision:
             self.problems += findings.double_precision(self.lexed.code, self.structure, self.places)
@@ -206,15 +212,20 @@ class _Port:
             start = match.start()
             if word in boring and start not in self.parts:
                 continue
+            if word in self.beginnings and findings.PASTED.match(self.lexed.code, match.end()):
+                if not self._covered(start, match.end()):
+                    self.problems.append(findings.pasted(self.mapping, self.places, word, start))
+                continue
             if word not in self.known and start not in self.parts and self.mapping.family(word) is None:
-                boring.add(word)
+                if word not in self.beginnings:
+                    boring.add(word)
                 continue
             if not self._covered(start, match.end()):
                 self._name(word, start, match.end())
 
     def _name(self, word: str, start: int, end: int) -> None:
-        if word == findings.ARCH and findings.compares(self.lexed.code, start, end):
-            self.problems.append(findings.arch_comparison(self.places, start, end))
+        if word == findings.ARCH and not findings.asks_for_presence(self.lexed.code, start, end):
+            self.problems.append(findings.arch_number(self.places, start, end))
             return
         new = self._replacement(word, start, end)
         if new is None and word in self.mapping.unportable:
@@ -247,7 +258,9 @@ class _Port:
 
     def _is_scope(self, start: int, end: int) -> bool:
         # A macro's body is one piece to the grammar: what stands in front of :: there is a scope as well.
-        return _SCOPE_AFTER.match(self.lexed.code, end) is not None or start in self.structure.scopes
+        if _SCOPE_AFTER.match(self.lexed.code, end) is not None or start in self.structure.scopes:
+            return True
+        return _NAMESPACE_BEFORE.search(self.lexed.code[max(0, start - _REACH) : start]) is not None
 
     def _suspects(self) -> Counter[str]:
         own = self.own | self.structure.own({word for word, _ in self.suspects})

@@ -140,15 +140,37 @@ def rules_of(table: object, here: Location) -> Rules:
     """Text rules from what JSON or a caller gave."""
     if not isinstance(table, dict) or not all(isinstance(k, str) and isinstance(v, str) for k, v in table.items()):
         raise OpgenError("rules are an object whose keys and values are texts", here, hint='{"::cuda::": "::musa::"}')
-    empty = [key for key in table if not key.strip()]
-    if empty:
-        raise OpgenError("a rule's key is empty: it would match everywhere", here)
+    for key, new in table.items():
+        if not key.strip():
+            raise OpgenError("a rule's key is empty: it would match everywhere", here)
+        if "\n" in new or "\r" in new:
+            hint = "put one line in its place: lines of a port stand where those of the source do"
+            raise OpgenError(f"the rule for {json.dumps(key)} would break a line", here, hint)
+        if not _is_unicode(key + new):
+            raise OpgenError(f"the rule for {json.dumps(key)} is no text: half of a surrogate pair stands in it", here)
     return Rules({}, dict(table))
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _once(pairs: list[tuple[str, object]], path: Path) -> dict[str, object]:
+    table: dict[str, object] = {}
+    for key, value in pairs:
+        if key in table:
+            raise OpgenError(f"{json.dumps(key)} is mapped twice", Location(str(path)))
+        table[key] = value
+    return table
 
 
 def _json(path: Path) -> object:
     try:
-        return json.loads(path.read_text(encoding="utf-8-sig"))
+        return json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=lambda pairs: _once(pairs, path))
     except OSError as error:
         raise OpgenError(f"cannot read the rules: {error.strerror}", Location(str(path))) from error
     except UnicodeDecodeError as error:

@@ -41,6 +41,8 @@ _OWN = """
 _SECONDS = 3.0
 _SECONDS_PER_MEGABYTE = 1.0
 _CHUNK = 1 << 14
+# Levels of the tree that are looked at: tree-sitter counts them in 16 bits, and takes minutes where these overflow.
+_DEEPEST = 20_000
 # A kernel's or device function's text before its body; GPU_LAMBDA is how PyTorch spells a device lambda.
 _ON_DEVICE = re.compile(rb"\b(?:__global__|__device__|GPU_LAMBDA|C10_DEVICE)\b")
 _QUALIFIERS_REACH = 200  # bytes in front of a definition that may hold its qualifiers, where the parse lost them
@@ -84,7 +86,9 @@ class Structure:
         return _parser().parse(read).root_node
 
     def _find(self, query: str) -> list[Node]:
-        return QueryCursor(_query(query)).captures(self._root).get("found", [])
+        cursor = QueryCursor(_query(query))
+        cursor.set_max_start_depth(_DEEPEST)
+        return cursor.captures(self._root).get("found", [])
 
     @cached_property
     def scopes(self) -> frozenset[int]:
@@ -118,13 +122,26 @@ class Structure:
         The innermost function around one decides: where the grammar took an unknown macro amiss, a function of the
         device may seem to reach over those behind it.
         """
-        definitions = self._find(_DEVICE)
-        return tuple(node.start_byte for node in self._find(_LAUNCHES) if self._launches_on_device(node, definitions))
+        launches = sorted(self._find(_LAUNCHES), key=lambda node: node.start_byte)
+        around: list[Node] = []  # definitions that are open where the sweep stands, innermost last
+        definitions = sorted(self._find(_DEVICE), key=lambda node: (node.start_byte, -node.end_byte), reverse=True)
+        on_device: dict[int, bool] = {}
+        found = []
+        for launch in launches:
+            while definitions and definitions[-1].start_byte <= launch.start_byte:
+                around.append(definitions.pop())
+            while around and around[-1].end_byte <= launch.start_byte:
+                around.pop()
+            if self._any_on_device(around, on_device):
+                found.append(launch.start_byte)
+        return tuple(found)
 
-    def _launches_on_device(self, launch: Node, definitions: list[Node]) -> bool:
-        around = [node for node in definitions if node.start_byte <= launch.start_byte < node.end_byte]
-        for node in sorted(around, key=lambda node: -node.start_byte):
-            if self._on_device(node):
+    def _any_on_device(self, around: list[Node], known: dict[int, bool]) -> bool:
+        """Whether the innermost function of these runs on the device, or a lambda in it does."""
+        for node in reversed(around):
+            if node.id not in known:
+                known[node.id] = self._on_device(node)
+            if known[node.id]:
                 return True
             if node.type == "function_definition":
                 return False

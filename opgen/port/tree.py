@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import posixpath
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from opgen.diagnostics import Diagnostic, Diagnostics, Location, OpgenError, Severity
-from opgen.port.files import FileReport, State, has_errors, port, ported_path, put, read_source, write_atomically
-from opgen.port.lexing import as_bytes
+from opgen.port.files import FileReport, State, has_errors, port, ported_path, read_source, write_atomically
+from opgen.port.lexing import WORD, as_bytes
 from opgen.port.manifest import NAME, Manifest, digest, read_manifest
 from opgen.port.mapping import Mapping, load_mapping
+from opgen.port.ours import key_of, path_of, put_ours, save
 from opgen.port.rewrite import Local, Options, Ported
 from opgen.port.structure import Structure
 from opgen.port.walk import Found, left_out, real, walk
@@ -60,6 +62,8 @@ class Tree:
     """Write a file that has errors, too, with what cannot be ported left as it is."""
     clean: bool = False
     """Remove ports of earlier runs whose source is gone."""
+    overwrite: bool = False
+    """Write over files that no earlier port wrote, too."""
     write: bool = True
     """False: only say what would happen."""
 
@@ -96,11 +100,33 @@ def run(tree: Tree, on_file: OnFile = lambda done, total, name: None) -> TreeRep
         stale = _stale(tree, reports, manifest, notes)
     finally:
         # What an interrupted run has written is recorded, too: it would count as somebody's own else.
-        if tree.write and (manifest.digests or (tree.out / NAME).exists()):
-            _, problem = put(tree.out / NAME, manifest.text().encode())
-            if problem is not None:
-                notes.add(problem)
+        problem = save(tree.out, manifest) if tree.write else None
+        if problem is not None:
+            notes.add(problem)
     return TreeReport(tuple(reports), tuple(notes), stale)
+
+
+def run_file(tree: Tree, target: Path) -> TreeReport:
+    """The port of one file (`tree.source`) to `target`; the record is that of the target's folder."""
+    mapping = tree.mapping if tree.mapping is not None else load_mapping()
+    text, problem = read_source(tree.source)
+    if problem is not None:
+        return TreeReport((FileReport(tree.source, target, State.FAILED, (problem,)),))
+    ported = port(tree.source, text, mapping, tree.options)
+    report = FileReport(
+        tree.source, target, State.FAILED, ported.problems, ported.changes, ported.unknown, text, ported.text
+    )
+    if has_errors(ported.problems) and not tree.partial:
+        return TreeReport((report,))
+    notes = Diagnostics()
+    manifest = read_manifest(target.parent, notes)
+    data = ported.text.encode("utf-8")
+    state, problem = put_ours(target, data, target.parent, manifest, write=tree.write, overwrite=tree.overwrite)
+    problems = report.problems if problem is None else (*report.problems, problem)
+    unsaved = save(target.parent, manifest) if tree.write else None
+    if unsaved is not None:
+        notes.add(unsaved)
+    return TreeReport((replace(report, state=state, problems=problems),), tuple(notes))
 
 
 class _Run:
@@ -110,6 +136,9 @@ class _Run:
         self.tree, self.found, self.manifest, self.on_file = tree, found, manifest, on_file
         self.mapping = tree.mapping if tree.mapping is not None else load_mapping()
         self.by_relative = {file.relative.as_posix(): file for file in found}
+        self.by_hand = {self._target(file): file for file in found if file.is_hand_written}
+        """Hand-written files by where they go: there no port is written."""
+        self.ports = {self._target(file) for file in found if file.is_source}
         self.by_name: dict[str, list[str]] = {}
         for relative in self.by_relative:
             self.by_name.setdefault(posixpath.basename(relative), []).append(relative)
@@ -148,8 +177,8 @@ class _Run:
             return
         own: set[str] = set()
         for text in texts.values():
-            here = {name for name in suspects if name in text}
-            own |= Structure(as_bytes(text)).own(here)
+            in_bytes = as_bytes(text)
+            own |= Structure(in_bytes).own(suspects.intersection(WORD.findall(in_bytes)))
         for file, result in ported.items():
             if own.intersection(result.unknown):
                 names = frozenset(own)
@@ -171,9 +200,20 @@ class _Run:
             for relative in (beside, *self.by_name.get(posixpath.basename(path), ())):
                 if relative in self.by_relative and (relative == beside or f"/{relative}".endswith(f"/{path}")):
                     return self._renamed(path, relative)
-            return path if _is_file(file.path.parent / path) else None
+            if not _is_file(file.path.parent / path):
+                return None
+            back = self._from_outside(file, path) if beside.startswith("../") else None
+            return path if back is None else back
 
         return find
+
+    def _from_outside(self, file: Found, path: str) -> str | None:
+        """The include of a file of the tree by a way that leads out of it, `../csrc/x.h`: the port may be elsewhere."""
+        place = real(file.path.parent / path)
+        if not place.is_relative_to(real(self.tree.source)):
+            return None
+        there = self.by_relative.get(place.relative_to(real(self.tree.source)).as_posix())
+        return None if there is None else os.path.relpath(self._target(there), self._target(file).parent)
 
     def _renamed(self, path: str, relative: str) -> str:
         """An include path after the file that it leads to (`relative`, below the tree) has got its new name."""
@@ -197,9 +237,11 @@ class _Run:
         report = FileReport(
             file.path, target, State.FAILED, ported.problems, ported.changes, ported.unknown, text, ported.text
         )
-        beside = self.by_relative.get(self.mapping.with_suffix(file.relative.as_posix()))
+        beside = self.by_hand.get(target) or self.by_relative.get(self.mapping.with_suffix(file.relative.as_posix()))
         if file.is_device_source and beside is not None:
-            message = f"not ported: {beside.path.name} stands beside it, written by hand"
+            near = beside.path.parent == file.path.parent
+            place = f"{beside.path.name} stands beside it" if near else f"{beside.path} stands where its port belongs"
+            message = f"not ported: {place}, written by hand"
             note = Diagnostic(Severity.WARNING, Location(str(file.path)), message, "remove one of the two")
             return replace(report, target=self.tree.out / file.relative, state=State.KEPT, problems=(note,))
         if has_errors(ported.problems) and not self.tree.partial:
@@ -212,10 +254,10 @@ class _Run:
     def _copy(self, file: Found) -> FileReport | None:
         """A file carried over as it is. A hand-written .mu beside a .cu is carried over in any case: it is its port."""
         twin = file.relative.as_posix()
-        replaces = any(self.mapping.with_suffix(other) == twin and other != twin for other in self._twins(twin))
-        if not self.tree.everything and not replaces:
-            return None
         target = self._target(file)
+        replaces = any(self.mapping.with_suffix(other) == twin and other != twin for other in self._twins(twin))
+        if not self.tree.everything and not replaces and target not in self.ports:
+            return None
         try:
             data = file.path.read_bytes()
         except OSError as error:
@@ -232,25 +274,8 @@ class _Run:
         return [f"{stem}{suffix}" for suffix in self.mapping.suffixes if f"{stem}{suffix}" in self.by_relative]
 
     def _put(self, target: Path, data: bytes) -> tuple[State, Diagnostic | None]:
-        """Writes, unless the target is somebody's own."""
-        key = target.relative_to(self.tree.out).as_posix()
-        recorded = self.manifest.digests.get(key)
-        new = digest(data)
-        try:
-            there = digest(target.read_bytes()) if target.is_file() else None
-        except OSError as error:
-            message = f"cannot be read: {error.strerror}"
-            return State.FAILED, Diagnostic(Severity.ERROR, Location(str(target)), message, "permit reading it")
-        if there is not None and there != new and there != recorded:
-            if recorded == new:
-                return State.KEPT, None  # changed by hand since, and the source says nothing new
-            how = "was changed by hand since it was ported" if recorded else "was not written by opgen port"
-            hint = "it is left as it is: move it away to have the source ported, or leave the source out with --ignore"
-            return State.KEPT, Diagnostic(Severity.ERROR, Location(str(target)), f"{how}", hint)
-        state, problem = put(target, data, write=self.tree.write)
-        if problem is None:
-            self.manifest.digests[key] = new
-        return state, problem
+        tree = self.tree
+        return put_ours(target, data, tree.out, self.manifest, write=tree.write, overwrite=tree.overwrite)
 
 
 def _is_file(path: Path) -> bool:
@@ -284,16 +309,16 @@ def _make(out: Path) -> None:
 
 def _stale(tree: Tree, reports: list[FileReport], manifest: Manifest, notes: Diagnostics) -> tuple[Path, ...]:
     """What earlier runs wrote and this one has no source for. One that was changed by hand is never removed."""
-    current = {report.target.relative_to(tree.out).as_posix() for report in reports}
+    current = {key_of(report.target, tree.out) for report in reports}
     stale = []
     for key in sorted(manifest.digests.keys() - current):
-        path = tree.out / key
+        path = path_of(key, tree.out)
         try:
             ours = path.is_file() and digest(path.read_bytes()) == manifest.digests[key]
             if tree.clean and tree.write:
                 if ours:
                     path.unlink()
-                del manifest.digests[key]
+                manifest.forget(key)
         except OSError as error:
             notes.error(Location(str(path)), f"cannot be removed: {error.strerror}", "remove it by hand")
             continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,8 +98,21 @@ def walk(
                 else:
                     notes.add(problem)
             elif entry.name != RECORD:
-                yield Found(path, path.relative_to(base or source))
+                found = Found(path, path.relative_to(base or source))
+                if not _is_special(path):
+                    yield found
+                elif found.is_source or found.is_hand_written:
+                    hint = "remove it, or name it with --ignore"
+                    notes.error(Location(str(path)), "neither a file nor a folder", hint)
         stack += reversed(deeper)
+
+
+def _is_special(path: Path) -> bool:
+    """Whether this is a pipe, a socket or a device: reading one could wait for ever."""
+    try:
+        return not stat.S_ISREG(path.stat().st_mode)
+    except OSError:
+        return False  # whoever reads it says what is wrong
 
 
 def _link_problem(link: Path, source: Path, seen: set[Path]) -> Diagnostic | None:

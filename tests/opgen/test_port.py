@@ -104,6 +104,24 @@ GOLDENS = {
         "using c10::cuda::CUDAGuard;\nnamespace at::cuda { auto s = at::cuda::getCurrentCUDAStream(); }",
         "using c10::musa::MUSAGuard;\nnamespace at::musa { auto s = at::musa::getCurrentMUSAStream(); }",
     ),
+    "namespaces with nothing behind them": (
+        "using namespace at::cuda;\nusing namespace cuda;\nnamespace c = ::c10::cuda;\n"
+        "#define NS at :: cuda\nbool cuda = 1;",
+        "using namespace at::musa;\nusing namespace musa;\nnamespace c = ::c10::musa;\n"
+        "#define NS at :: musa\nbool cuda = 1;",
+    ),
+    "headers that are asked for or named by a macro": (
+        '#if __has_include(<cuda_bf16.h>) && __has_include("x.cuh")\n#endif\n'
+        "#define FP16 <cuda_fp16.h>\n#include FP16\n"
+        '#define MINE "mine.cuh" // "a.cuh"\n#include MINE\n#define TEXT "other.cuh"\n'
+        "#include /* BLAS */ <cublas_v2.h>\n"
+        "/* FFT */ # /**/ include <cufft.h>\n#include \\\n  <cuda.h>\n#import <curand.h>\n",
+        '#if __has_include(<musa_bf16.h>) && __has_include("x.muh")\n#endif\n'
+        "#define FP16 <musa_fp16.h>\n#include FP16\n"
+        '#define MINE "mine.muh" // "a.cuh"\n#include MINE\n#define TEXT "other.cuh"\n#include /* BLAS */ <mublas.h>\n'
+        "/* FFT */ # /**/ include <mufft.h>\n#include \\\n  <musa.h>\n#import <murand.h>\n",
+    ),
+    "a first line behind a byte order mark": ("\ufeff#include <cuda.h>\n", "\ufeff#include <musa.h>\n"),
     "dispatch keys": (
         "auto k = c10::DispatchKey::CUDA; auto d = at::DeviceType::CUDA; bool b = t.is_cuda() && x == kCUDA;",
         "auto k = c10::DispatchKey::PrivateUse1; auto d = at::DeviceType::PrivateUse1; "
@@ -123,7 +141,10 @@ GOLDENS = {
         '#define LAUNCH(k) \\\n  k<<<1, 1, 0, at::cuda::getCurrentCUDAStream()>>>("at::cuda")\n',
         '#define LAUNCH(k) \\\n  k<<<1, 1, 0, at::musa::getCurrentMUSAStream()>>>("at::cuda")\n',
     ),
-    "conditions": ("#ifdef __CUDA_ARCH__\nint x;\n#endif\n", "#ifdef __MUSA_ARCH__\nint x;\n#endif\n"),
+    "conditions": (
+        "#ifdef __CUDA_ARCH__\n#elif !defined( __CUDA_ARCH__ ) || A\n#endif\n#if A && !__CUDA_ARCH__\n#endif\n",
+        "#ifdef __MUSA_ARCH__\n#elif !defined( __MUSA_ARCH__ ) || A\n#endif\n#if A && !__MUSA_ARCH__\n#endif\n",
+    ),
     "macros the grammar does not know": (
         "void f() { gpu_kernel(iter, [=] GPU_LAMBDA(float a) -> float { return a; }); }"
         "\nC10_LAUNCH_BOUNDS_1(256) __global__ void k(cudaEvent_t e) {}",

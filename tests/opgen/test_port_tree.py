@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-import opgen.port.tree
+import opgen.port.ours
 from opgen.cli import opgen as command_line
 from opgen.port import State, Tree, load_mapping, port_text, port_tree, run
 
@@ -131,7 +131,7 @@ def test_a_port_that_was_changed_by_hand_is_left_alone(source: Path, tmp_path: P
 def test_what_an_interrupted_run_has_written_is_known_to_the_next(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    put = opgen.port.tree.put
+    put = opgen.port.ours.put
 
     def interrupted(target: Path, data: bytes, **choices: bool) -> object:
         if target.name == "host.cpp":
@@ -139,7 +139,7 @@ def test_what_an_interrupted_run_has_written_is_known_to_the_next(
         return put(target, data, **choices)
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr("opgen.port.tree.put", interrupted)
+        patch.setattr("opgen.port.ours.put", interrupted)
         port_tree(source, tmp_path / "out")
     assert sorted(files(tmp_path / "out")) == ["a.mu"]
     (source / "a.cu").write_text("int news;\n")
@@ -204,6 +204,81 @@ def test_sources_are_never_ported_in_place_or_below_the_output(source: Path, out
     result = command(source, "--out", source / out)
     assert result.exit_code == 1 and "name another folder with --out" in result.stderr
     assert files(source) == before
+
+
+def test_a_hand_written_file_where_a_port_belongs_is_left_alone_at_every_run(tmp_path: Path) -> None:
+    source = write(
+        tmp_path / "src", ATen__cuda__CUDAThing_dot_cuh="cudaEvent_t e;", ATen__musa__MUSAThing_dot_muh="mine"
+    )
+    for _ in range(2):
+        done = port_tree(source, tmp_path / "out")
+        assert [p.message.split(":")[0] for p in done.problems] == ["not ported"]
+        assert files(tmp_path / "out") == {"ATen/musa/MUSAThing.muh": "mine"}
+    assert done.written == ()
+
+
+def test_an_include_by_a_way_round_outside_leads_to_the_port(tmp_path: Path) -> None:
+    source = write(tmp_path / "src", sub__a_dot_cu='#include "../../src/b.cuh"\n', b_dot_cuh="int x;")
+    write(tmp_path, outside_dot_cuh="int y;")
+    write(source, c_dot_cu='#include "../outside.cuh"\n')
+    port_tree(source, tmp_path / "out")
+    assert files(tmp_path / "out")["sub/a.mu"] == '#include "../b.muh"\n'
+    assert files(tmp_path / "out")["c.mu"] == '#include "../outside.cuh"\n'
+
+
+def test_pipes_are_told_and_never_read(source: Path, tmp_path: Path) -> None:
+    os.mkfifo(source / "pipe.cu")
+    os.mkfifo(source / "pipe.txt")
+    done = run(Tree(source, tmp_path / "out", everything=True))
+    assert [str(p).splitlines()[0] for p in done.problems] == [f"{source}/pipe.cu: error: neither a file nor a folder"]
+    assert sorted(files(tmp_path / "out")) == ["a.mu", "host.cpp", "inc/b.muh"]
+
+
+@pytest.mark.parametrize("text, what", [("UTF-16", "it is UTF-16"), ("UTF-32", "it is UTF-32")])
+def test_a_file_in_another_encoding_is_called_by_its_name(source: Path, tmp_path: Path, text: str, what: str) -> None:
+    (source / "wide.cu").write_text("cudaStream_t s;\n", encoding=text)
+    assert f"wide.cu:1:1: error: not UTF-8 text: {what}" in command(source, "--out", tmp_path / "out").stderr
+
+
+def test_a_file_of_somebody_elses_is_no_place_for_the_port_of_one_file(tmp_path: Path) -> None:
+    write(tmp_path, a_dot_cu="cudaStream_t s;\n", a_dot_mu="mine")
+    one = (tmp_path / "a.cu", "--out", tmp_path / "a.mu")
+    refused = command(*one)
+    assert refused.exit_code == 1 and "was not written by opgen port" in refused.stderr
+    assert (tmp_path / "a.mu").read_text() == "mine"
+    assert command(*one, "--overwrite").exit_code == 0
+    write(tmp_path, a_dot_cu="cudaEvent_t e;\n")
+    assert command(*one).exit_code == 0  # this one was written by a port
+    assert (tmp_path / "a.mu").read_text() == "musaEvent_t e;\n"
+
+
+def test_one_file_goes_where_out_says(tmp_path: Path) -> None:
+    write(tmp_path, a_dot_cpp="cudaStream_t s;\n", b_dot_cu="f(cudaFoo);\n")
+    assert command(tmp_path / "a.cpp", "--out", tmp_path / "c.cpp").exit_code == 0
+    assert (tmp_path / "c.cpp").read_text() == "musaStream_t s;\n"
+    wrong = command(tmp_path / "b.cu", "--out", tmp_path / "c.cu")
+    assert wrong.exit_code == 1 and "the port of b.cu is called *.mu" in wrong.stderr
+    assert command(tmp_path / "b.cu", "--out", tmp_path / "b.mu", "--partial").exit_code == 1
+    assert (tmp_path / "b.mu").read_text() == "f(cudaFoo);\n"
+
+
+def test_ports_into_one_folder_at_the_same_time_are_all_recorded(tmp_path: Path) -> None:
+    names = [f"f{number}" for number in range(6)]
+    write(tmp_path / "src", **{f"{name}_dot_cu": "cudaStream_t s;\n" for name in names})
+    commands = [
+        [sys.executable, "-m", "opgen.port", str(tmp_path / f"src/{name}.cu"), "--out", str(tmp_path / "out")]
+        for name in names
+    ]
+    assert [p.wait() for p in [subprocess.Popen(command, cwd=ROOT) for command in commands]] == [0] * len(names)
+    recorded = json.loads((tmp_path / "out/.opgen-port.json").read_text())["files"]
+    assert sorted(recorded) == [f"{name}.mu" for name in names]
+
+
+def test_the_record_names_files_by_their_bytes() -> None:
+    out, name = Path("/out"), "\u65e5.mu"
+    seen_in_c_locale = name.encode().decode("ascii", "surrogateescape")
+    assert opgen.port.ours.key_of(out / name, out) == opgen.port.ours.key_of(out / seen_in_c_locale, out) == name
+    assert opgen.port.ours.path_of(name, out) == out / name
 
 
 def test_one_file_is_never_ported_onto_itself(tmp_path: Path) -> None:
@@ -330,6 +405,32 @@ def test_five_megabytes_take_seconds() -> None:
     start = time.process_time()
     done = port_text(text * (5_000_000 // len(text)), load_mapping())
     assert not done.problems and time.process_time() - start < 20
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "__global__ void f() { g<<<1, 1>>>(); }\n" * 8_000,
+        "void f() { g<<<1, 1>>>(); }\n" * 8_000,
+        "namespace cuda {" * 60_000 + "}" * 60_000,
+        "int x = " + "a + " * 60_000 + "1;",
+        "/**/ " * 100_000,
+    ],
+    ids=["launches from kernels", "launches", "deep namespaces", "deep sums", "comments"],
+)
+def test_time_grows_no_faster_than_the_source(source: str) -> None:
+    """At most 1 s each when this was written, and minutes where it grew with the square."""
+    start = time.process_time()
+    port_text(source, load_mapping())
+    assert time.process_time() - start < 8
+
+
+def test_time_grows_no_faster_than_the_number_of_unknown_names(tmp_path: Path) -> None:
+    calls = {f"f{i}_dot_cu": "".join(f"void g{j}() {{ cudaX{i}_{j}(); }}\n" for j in range(150)) for i in range(150)}
+    source = write(tmp_path / "src", **calls)
+    start = time.process_time()
+    done = port_tree(source, tmp_path / "out")
+    assert len(done.problems) == 150 * 150 and time.process_time() - start < 12
 
 
 def test_nonsense_is_given_up_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
