@@ -27,7 +27,8 @@ class Build:
     """A case in the making.
 
     ``dtype`` is the case's main dtype and ``shape`` the shape that its tensors have or broadcast to. ``made`` holds the
-    arguments that are ready; rules run in schema order, so a rule for ``index`` may look at ``self``.
+    arguments that are ready; rules run in schema order, so a rule for ``index`` may look at ``self``. What depends on
+    each other comes before all rules (`Domain.prepare`): a rule for one of these arguments finds its value there, too.
     """
 
     op: Overload
@@ -109,7 +110,9 @@ class Law:
 class Domain:
     """What the schema does not say about an operator.
 
-    ``prepare`` makes arguments that depend on each other, before the rest; ``arguments`` has rules for single ones.
+    ``prepare`` makes arguments that depend on each other, before the rest; ``arguments`` has rules for single ones that
+    it does not make. ``asked`` are the caller's own rules, which count more than either: they find in `Build.made` what
+    ``prepare`` has made, the argument's own value among it.
     ``ranks`` bounds the case's shape. ``reference`` computes what the CPU kernel of the same name would (for operators
     the CPU lacks). ``mutates`` names arguments that are written though the schema does not say so. ``law`` marks a
     random operator and ``undefined`` one whose new elements have no values: there only the form is compared.
@@ -121,11 +124,13 @@ class Domain:
     ``grows``: a result may hold elements that nobody has written; ``normalize`` leaves those out.
     ``private`` results are for the backward operator of the same device alone, so nobody else may look at them.
     ``trusts_out``: an internal operator that writes into ``out`` without looking at its shape.
+    ``through_cpu`` names operators that may run on the CPU inside of it, for a reason that stands beside it.
     ``dense_out``: the CPU's kernel writes ``out`` as if it were contiguous, so only such ones can be compared.
     """
 
     prepare: Prepare | None = None
     arguments: Mapping[str, Rule] = field(default_factory=dict)
+    asked: Mapping[str, Rule] = field(default_factory=dict)
     numbers: Numbers = ORDINARY
     ranks: tuple[int, int] = (0, 5)
     least_size: int = 0
@@ -138,6 +143,7 @@ class Domain:
     strides: bool | None = None
     pointwise: bool = False
     trusts_out: bool = False
+    through_cpu: frozenset[str] = frozenset()
     dense_out: bool = False
     promotes: bool = True
     gradient_dtype: torch.dtype | None = None

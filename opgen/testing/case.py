@@ -6,6 +6,8 @@ the test: a kernel that writes there is wrong, and a kernel that reads there as 
 
 from __future__ import annotations
 
+import functools
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -44,6 +46,11 @@ class TensorSpec:
     def dtype(self) -> torch.dtype:
         """The element type."""
         return self.base.dtype
+
+    @property
+    def dense(self) -> bool:
+        """True where the elements lie in the order of their indices from the start of the storage."""
+        return self.strides == torch.empty(self.shape).stride() and not self.offset
 
     @property
     def value(self) -> Tensor:
@@ -88,6 +95,26 @@ class StorageOf:
     tensor: TensorSpec
 
 
+@dataclass(frozen=True, eq=False)
+class MadeBy:
+    """Stands for what a function of PyTorch's makes on the device under test: a quantized tensor, or a sparse one.
+
+    ``function`` is its name, ``torch.sparse_coo_tensor`` say, and ``arguments`` what it is called with.
+    """
+
+    function: str
+    arguments: tuple[Any, ...]
+
+    def call(self, arguments: list[Any]) -> Any:
+        """What it makes of arguments that are ready. Its warnings are not those of the operator that is looked at."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return functools.reduce(getattr, self.function.split(".")[1:], torch)(*arguments)
+
+    def __repr__(self) -> str:
+        return f"{self.function}({', '.join(map(repr, self.arguments))})"
+
+
 @dataclass(frozen=True)
 class SeededGenerator:
     """Stands for a new generator on the device under test."""
@@ -119,6 +146,8 @@ class Case:
                 return [copy(item) for item in value]
             if isinstance(value, TensorSpec):
                 return known.setdefault(id(value), TensorSpec.of(value.value, value.on_cpu))
+            if isinstance(value, MadeBy):
+                return MadeBy(value.function, tuple(copy(item) for item in value.arguments))
             return value
 
         return Case(self.op, {name: copy(value) for name, value in self.arguments.items()})
@@ -127,12 +156,21 @@ class Case:
         """Every tensor once, with a path that names it: ``self``, ``tensors[1]``."""
         seen: set[int] = set()
         for name, value in self.arguments.items():
-            items = enumerate(value) if isinstance(value, list) else ((None, value),)
-            for position, item in items:
-                spec = item.tensor if isinstance(item, StorageOf) else item
-                if isinstance(spec, TensorSpec) and id(spec) not in seen:
+            for path, spec in specs_in(value, name):
+                if id(spec) not in seen:
                     seen.add(id(spec))
-                    yield name if position is None else f"{name}[{position}]", spec
+                    yield path, spec
+
+
+def specs_in(value: Any, path: str) -> Iterator[tuple[str, TensorSpec]]:
+    """The tensors that the value at ``path`` is made of, with the paths of each."""
+    if isinstance(value, TensorSpec):
+        yield path, value
+    elif isinstance(value, StorageOf):
+        yield path, value.tensor
+    elif isinstance(value, (list, MadeBy)):
+        for position, item in enumerate(value if isinstance(value, list) else value.arguments):
+            yield from specs_in(item, f"{path}[{position}]")
 
 
 @dataclass(frozen=True)
@@ -171,6 +209,8 @@ def make_live(case: Case, device: str, leaves: Callable[[str], bool] = lambda pa
             return torch.Generator(device=device).manual_seed(value.seed)
         if isinstance(value, list):
             return [build(item, f"{path}[{position}]") for position, item in enumerate(value)]
+        if isinstance(value, MadeBy):
+            return value.call(build(list(value.arguments), path))
         return value
 
     positional: list[Any] = []

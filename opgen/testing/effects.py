@@ -69,6 +69,16 @@ def _discards(text: str) -> bool:
 _DISCARDS = "Casting complex values to real discards the imaginary part"
 
 
+def trips_to_cpu(actual: Outcome, domain: Domain) -> list[Problem]:
+    """What was computed on the CPU and is not meant to be; within an operator that goes there, everything is."""
+    known = domain.through_cpu
+    silent = {op: count for op, count in actual.fallbacks.items() if op not in known}
+    if silent:
+        return [Problem(Category.FALLBACK, f"goes through the CPU fallback: {silent}")]
+    silent = {op: count for op, count in actual.on_host.items() if op not in known and not actual.fallbacks}
+    return [Problem(Category.FALLBACK, f"computes on the CPU: {silent}")] if silent else []
+
+
 def compare_views(case: Case, expected: Outcome, actual: Outcome) -> list[Problem]:
     """What is written through a view shows in the tensor that it is a view of. Overwrites the results."""
     if not any(case.op.returns) or any(argument.written for argument in case.op.arguments):

@@ -11,7 +11,7 @@ from opgen.testing import laws
 from opgen.testing.case import Case
 from opgen.testing.chips import lacking, refuses_for_lack
 from opgen.testing.compare import compare, compare_results
-from opgen.testing.effects import compare_refusals, compare_runs, compare_side_effects, compare_views
+from opgen.testing.effects import compare_refusals, compare_runs, compare_side_effects, compare_views, trips_to_cpu
 from opgen.testing.problem import Category, Problem
 from opgen.testing.repro import script
 from opgen.testing.run import Outcome, run
@@ -78,10 +78,8 @@ def examine(case: Case, subject: Subject, refused: bool = False) -> Examined:
             problems = compare_runs(case, actual, again, subject.domain) or compare_views(case, expected, actual)
     if _is_internal(actual.error) and not _is_internal(expected.error):
         problems.append(Problem(Category.INTERNAL, f"fails an internal check: {actual.error}"))
-    if actual.fallbacks and not subject.fallback:
-        problems.append(Problem(Category.FALLBACK, f"goes through the CPU fallback: {actual.fallbacks}"))
-    elif actual.on_host and not subject.fallback:
-        problems.append(Problem(Category.FALLBACK, f"computes on the CPU: {actual.on_host}"))
+    if not subject.fallback:
+        problems += trips_to_cpu(actual, subject.domain)
     return Examined(Ending.FAILED, tuple(problems)) if problems else Examined(ending)
 
 

@@ -120,7 +120,8 @@ def examine_gradients(case: Case, subject: Subject, compared: Compared) -> tuple
         compared.second_differences += order == 2
         difference = _checks_out(case, subject, subject.device, case.op.call, order)
         problems += [Problem(Category.GRADIENT, difference)] if difference else []
-    taken = {op for op, count in fallback_counts(subject.device).items() if count != before.get(op, 0)}
+    after = fallback_counts(subject.device)
+    taken = {op for op, count in after.items() if count != before.get(op, 0)} - subject.domain.through_cpu
     if taken and not subject.fallback:
         problems.append(Problem(Category.FALLBACK, f"goes through the CPU fallback: {sorted(taken)}"))
     return tuple(problems)

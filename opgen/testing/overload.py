@@ -64,7 +64,11 @@ class Argument:
 
 @dataclass(frozen=True, eq=False)
 class Overload:
-    """One operator overload: its name, its arguments and how it hands back its results."""
+    """One operator overload: its name, its arguments and how it hands back its results.
+
+    ``returns`` has for each result what the schema says of sharing: the letters of the arguments it may share storage
+    with, ``*`` for a list of views, nothing for a new tensor.
+    """
 
     name: str
     namespace: str
@@ -123,7 +127,8 @@ def load_overload(name: str) -> Overload:
         base=base,
         overload=overload,
         arguments=tuple(_read_argument(argument) for argument in schema.arguments),
-        returns=tuple("".join(sorted(r.alias_info.before_set)) if r.alias_info else "" for r in schema.returns),
+        # PyTorch tells of a list of views that they are some, and not of what
+        returns=tuple("".join(sorted(r.alias_info.before_set)) or "*" if r.alias_info else "" for r in schema.returns),
         pointwise=torch.Tag.pointwise in call.tags,
         call=call,
         schema=str(schema),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import keyword
-from collections.abc import Callable, Collection, Iterator
+import math
+from collections.abc import Callable, Collection
 from typing import Any
 
 import torch
 
-from opgen.testing.case import Case, DeviceHere, SeededGenerator, StorageOf, TensorSpec
+from opgen.testing.case import Case, DeviceHere, MadeBy, SeededGenerator, StorageOf, TensorSpec, specs_in
 from opgen.testing.origins import Borrowed, definition, written
 from opgen.testing.overload import Overload
 from opgen.testing.problem import Category
@@ -19,28 +20,42 @@ _LONG = 8
 _SHOW = """
 
 
+def each(named):
+    for name, value in named.items():
+        if isinstance(value, (tuple, list)):
+            yield from ((f"{name}[{position}]", item) for position, item in enumerate(value))
+        else:
+            yield name, value
+
+
+def strided(value):
+    return isinstance(value, torch.Tensor) and value.layout == torch.strided and not value.is_nested
+
+
 def show(device, op):
     print(f"--- {device}")
     try:
-        results, arguments = call(device, op)
+        results, arguments = map(dict, map(each, call(device, op)))
     except Exception as error:
         print(f"{type(error).__name__}: {error}")
         return
     for name, value in {**results, **arguments}.items():
-        if isinstance(value, torch.Tensor):
+        if strided(value):
             same = [f"is {other}" for other, tensor in arguments.items() if value is tensor and other != name]
             mine = value.untyped_storage()._cdata
             same += [
                 f"shares {other}"
                 for other, tensor in arguments.items()
-                if isinstance(tensor, torch.Tensor) and value is not tensor and tensor.untyped_storage()._cdata == mine
+                if strided(tensor) and value is not tensor and tensor.untyped_storage()._cdata == mine
             ]
             same += [f"version {value._version}"] if name in arguments else []
+            same += ["conjugate bit"] if value.is_conj() else []
+            same += ["negative bit"] if value.is_neg() else []
             print(f"{name}: {value.dtype}{list(value.shape)} strides {value.stride()}", *same)
             size = value.untyped_storage().nbytes() // value.element_size()
-            if name in arguments and size > value.numel():
+            if name in arguments and size > value.numel() and not value.is_quantized:
                 print(f"{name} in its storage:", value.detach().as_strided([size], [1], 0).cpu())
-            value = value.detach().cpu()
+        value = value.detach().cpu() if isinstance(value, torch.Tensor) else value
         print(f"{name}:", value)
 
 
@@ -109,13 +124,7 @@ def _is_random(case: Case) -> bool:
 
 
 def _holds_tensors(value: Any) -> bool:
-    return isinstance(value, (TensorSpec, list)) and bool(list(_specs(value)))
-
-
-def _specs(value: Any) -> Iterator[TensorSpec]:
-    for item in value if isinstance(value, list) else [value]:
-        if isinstance(item, TensorSpec):
-            yield item
+    return not isinstance(value, StorageOf) and any(specs_in(value, ""))
 
 
 def _passed(case: Case, leaves: list[str]) -> str:
@@ -144,25 +153,34 @@ def _source(value: Any) -> str:
         return _tensor_source(value)
     if isinstance(value, list):
         return f"[{', '.join(_source(item) for item in value)}]"
+    if isinstance(value, MadeBy):
+        return f"{value.function}({', '.join(_source(item) for item in value.arguments)})"
     if isinstance(value, StorageOf):
         return f"{_tensor_source(value.tensor)}.untyped_storage()"
     if isinstance(value, DeviceHere):
         return "torch.device(device)"
     if isinstance(value, SeededGenerator):
         return f"torch.Generator(device).manual_seed({value.seed})"
-    return repr(value)
+    return _number_source(value)
+
+
+def _number_source(number: Any) -> str:
+    """As Python reads it back: its own spelling of a complex number loses the sign of a zero, and has an infj."""
+    if not isinstance(number, complex) or all(math.isfinite(part) and part for part in (number.real, number.imag)):
+        return repr(number)
+    return f"complex({number.real!r}, {number.imag!r})"
 
 
 def _tensor_source(spec: TensorSpec) -> str:
     size = spec.base.numel()
     if size > _LONG and _one_value(spec.base):
-        text = f"torch.full([{size}], {spec.base[0].item()!r}, dtype={spec.dtype})"
+        text = f"torch.full([{size}], {_number_source(spec.base[0].item())}, dtype={spec.dtype})"
     else:
-        text = f"torch.tensor({spec.base.tolist()}, dtype={spec.dtype})"
+        text = f"torch.tensor([{', '.join(map(_number_source, spec.base.tolist()))}], dtype={spec.dtype})"
     if not spec.on_cpu:
         text += ".to(device)"
     shape = list(spec.shape)
-    if spec.strides != torch.empty(spec.shape).stride() or spec.offset:
+    if not spec.dense or spec.value.numel() != size:
         text += f".as_strided({shape}, {list(spec.strides)}, {spec.offset})"
     elif shape != list(spec.base.shape):
         text += f".reshape({shape})"

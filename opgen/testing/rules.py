@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -248,18 +249,50 @@ _BY_NAME: dict[tuple[str, str], Rule] = {
 
 
 def values(low: float, high: float, *, special: bool = False, nonzero: bool = False, whole: bool = False) -> Rule:
-    """A tensor (or a list, or a Scalar) whose values lie in [low, high], shaped as it would be without the rule."""
+    """A tensor, a number or a list of either, of values in [low, high], shaped as it would be without the rule.
+
+    A Scalar is a whole number where there is one in between.
+    """
     of = Numbers(low, high, whole=whole, special=special, nonzero=nonzero)
 
     def rule(build: Build, argument: Argument) -> Any:
         if argument.kind.base == "Tensor":
-            inner = replace(build, domain=replace(build.domain, numbers=of))
-            return _tensor(inner, argument)
-        first = int(-(-low // 1))
-        whole_number = build.size(first, max(first, int(high // 1)))
-        return whole_number or (1 if nonzero else 0)
+            return _shaped_as_ever(replace(build, domain=replace(build.domain, numbers=of)), argument)
+        made = build.made.get(argument.name)
+        return (
+            [_number_of(build, argument, of) for _ in made]
+            if isinstance(made, list)
+            else _number_of(build, argument, of)
+        )
 
     return rule
+
+
+def _number_of(build: Build, argument: Argument, of: Numbers) -> Any:
+    first, last = math.ceil(of.low), math.floor(of.high)
+    if argument.kind.base != "int" and not of.whole and (argument.kind.base == "float" or first > last):
+        value = of.low + (of.high - of.low) * build.size(0, 8) / 8
+        return value or (of.high or of.low if of.nonzero else value)
+    if first > last:
+        raise ValueError(f"{build.op.name}: no whole number for {argument.name!r} lies in [{of.low}, {of.high}]")
+    return build.size(first, last) or (int(of.nonzero) if last else -int(of.nonzero))
+
+
+def _shaped_as_ever(build: Build, argument: Argument, dtype: torch.dtype | None = None) -> Any:
+    """Tensors shaped as they would be without a rule: as `Domain.prepare` has made them, where it has."""
+    if argument.name not in build.made:
+        return _tensor(replace(build, dtype=dtype or build.dtype), argument)
+
+    def redraw(made: Any) -> Any:
+        if isinstance(made, list):
+            return [redraw(item) for item in made]
+        if not isinstance(made, TensorSpec):
+            return made
+        drawn = build.tensor(made.shape, dtype or made.dtype, expand=not argument.written)
+        # an operator may have to have it contiguous
+        return TensorSpec.of(drawn.value, made.on_cpu) if made.dense else replace(drawn, on_cpu=made.on_cpu)
+
+    return redraw(build.made[argument.name])
 
 
 def constant(value: Any) -> Rule:
@@ -274,7 +307,7 @@ def one_of(*options: Any) -> Rule:
 
 def boolean_tensor(build: Build, argument: Argument) -> Any:
     """A bool tensor, shaped as it would be without the rule."""
-    return _tensor(replace(build, dtype=torch.bool, source=build.source), argument)
+    return _shaped_as_ever(build, argument, torch.bool)
 
 
 def like_self(build: Build, argument: Argument) -> Any:

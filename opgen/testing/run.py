@@ -101,6 +101,7 @@ def _computes(name: str) -> bool:
 
 _MOVES = frozenset({
     *("copy", "_to_copy", "to", "clone", "contiguous", "empty", "empty_like", "empty_strided", "resize", "set"),
+    *("new_empty", "new_empty_strided"),
     *("_copy_from", "_copy_from_and_resize", "_local_scalar_dense", "item", "pin_memory", "_pin_memory", "is_pinned"),
 })  # fmt: skip
 

@@ -34,10 +34,13 @@ def make_case(op: Overload, domain: Domain, reference: Call, source: Source, dty
     if domain.prepare:
         build.made.update(domain.prepare(build))
     for argument in op.inputs:
-        if argument.name not in build.made:
-            rule = domain.arguments.get(argument.name, make_argument)
+        asked = domain.asked.get(argument.name)
+        if asked or argument.name not in build.made:
+            rule = asked or domain.arguments.get(argument.name, make_argument)
             value = asked_value(op.name, argument.name, rule, rule(build, argument))
-            if value is not OMIT:
+            if value is OMIT:
+                build.made.pop(argument.name, None)
+            else:
                 build.made[argument.name] = value
     arguments = {a.name: build.made[a.name] for a in op.inputs if build.made.get(a.name, OMIT) is not OMIT}
     case = Case(op, arguments)
@@ -105,6 +108,9 @@ def _wanted_outs(case: Case, dtype: torch.dtype, reference: Call) -> list[Tensor
     functional = functional_of(case.op)
     if functional and reference is case.op.call:
         results = run(Case(functional, case.arguments), "cpu", functional.call).results
+        # what the out= form alone writes into its inputs, the functional one returns behind the rest
+        spared = {argument.name for argument in functional.inputs if not argument.written}
+        results = results[: len(results) - sum(a.written and a.name in spared for a in case.op.inputs)]
         if len(results) == len(case.op.outs) or any(argument.kind.many for argument in case.op.outs):
             return results
     for candidate in dict.fromkeys((dtype, torch.float32, torch.int64, torch.bool)):

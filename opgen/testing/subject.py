@@ -84,7 +84,7 @@ def load_subject(
     domain = domain_of(op)
     rules = asked_rules(op, arguments)
     if rules:
-        domain = replace(domain, arguments={**domain.arguments, **rules})
+        domain = replace(domain, asked=rules)
     if reference is not None and not callable(reference):
         raise TypeError(f"{op.name}: the reference is {reference!r}, and has to be a function of the same arguments")
     return Subject(op, domain, reference or domain.reference or op.call, device, fallback, watch)

@@ -9,8 +9,14 @@ import pytest
 import torch
 
 from opgen.testing import check_overload
+from opgen.testing.build import OMIT, Build
+from opgen.testing.case import Case, TensorSpec
 from opgen.testing.gradients import check_gradients
-from opgen.testing.rules import constant, values
+from opgen.testing.overload import Argument
+from opgen.testing.rules import boolean_tensor, constant, one_of, values
+from opgen.testing.source import SeededSource
+from opgen.testing.strategies import make_case
+from opgen.testing.subject import load_subject
 from opgen.testing.survey import survey, survey_gradients
 
 
@@ -159,3 +165,76 @@ def test_second_derivatives_are_held_against_differences(monkeypatch: pytest.Mon
     monkeypatch.setattr(gradients, "_checks_out", contradicted)
     with pytest.raises(AssertionError, match="has second derivatives"):
         check_gradients("square", device="cpu", count=10, reference=lambda x: x * x)
+
+
+# ---- a caller's rule counts more than the table of domains
+
+
+def drawn(name: str, count: int = 12, **rules: Any) -> list[Case]:
+    subject = load_subject(name, device="cpu", arguments=rules)
+    sources = (SeededSource(seed) for seed in range(count))
+    return [make_case(subject.op, subject.domain, subject.reference, source, (torch.float32,)) for source in sources]
+
+
+# in each of these the table makes all arguments at once, since they depend on each other
+@pytest.mark.parametrize(
+    ("name", "argument"),
+    [
+        *(("gather", "index"), ("gather", "self"), ("native_batch_norm", "weight"), ("topk", "k"), ("unfold", "size")),
+        *(("native_dropout", "p"), ("multinomial", "num_samples"), ("_foreach_add.List", "other")),
+        *(("arange.start_step", "step"), ("convolution", "stride"), ("bernoulli_.float", "p")),
+    ],
+)
+def test_a_rule_for_an_argument_that_the_table_makes_beside_others_is_heard(name: str, argument: str) -> None:
+    here = object()
+    seen: list[Any] = []
+
+    def rule(build: Build, argument: Argument) -> Any:
+        seen.append(build.made.get(argument.name))
+        return here
+
+    assert all(case.arguments[argument] is here for case in drawn(name, **{argument: rule}))
+    unasked = [case.arguments.get(argument) for case in drawn(name)]
+    assert list(map(repr, seen)) == list(map(repr, unasked)), "the rule sees what there would be without it"
+    assert not any(argument in case.arguments for case in drawn(name, **{argument: lambda build, argument: OMIT}))
+
+
+def test_values_are_drawn_for_tensors_of_the_shape_that_the_table_gives_them() -> None:
+    for case, other in zip(drawn("scatter_add", src=values(5, 6)), drawn("scatter_add"), strict=True):
+        mine, before = case.arguments["src"], other.arguments["src"]
+        assert (mine.shape, mine.dtype) == (before.shape, before.dtype)
+        assert bool(((mine.value >= 5) & (mine.value <= 6)).all())
+    for case, other in zip(drawn("_foreach_add.List", other=boolean_tensor), drawn("_foreach_add.List"), strict=True):
+        mine, before = case.arguments["other"], other.arguments["other"]
+        assert [(spec.dtype, spec.shape) for spec in mine] == [(torch.bool, spec.shape) for spec in before]
+    for case in drawn("_foreach_add.ScalarList", scalars=values(2, 3)):
+        numbers = case.arguments["scalars"]
+        assert len(numbers) == len(case.arguments["self"]) and set(numbers) <= {2, 3}
+
+
+def test_values_of_a_number_lie_between_their_bounds() -> None:
+    for low, high in ((0.25, 0.75), (-0.5, -0.25), (0.0, 1.0)):
+        found = {case.arguments["p"] for case in drawn("native_dropout", 40, p=values(low, high))}
+        assert len(found) > 3 and all(low <= p <= high for p in found)
+    with pytest.raises(ValueError, match=r"topk: no whole number for 'k' lies in \[0.25, 0.75\]"):
+        drawn("topk", k=values(0.25, 0.75))
+
+
+def test_a_rule_decides_what_is_compared() -> None:
+    def first(self: torch.Tensor, k: int, *rest: Any, **more: Any) -> Any:
+        return torch.ops.aten.topk(self, 1, *rest, **more)
+
+    # wrong for every k but one
+    assert check_overload("topk", device="cpu", reference=first, arguments={"k": one_of(1)}, count=30).acceptance > 0.8
+    with pytest.raises(AssertionError, match="wrong shape"):
+        check_overload("topk", device="cpu", reference=first, count=30)
+
+
+def test_a_rule_that_leaves_nothing_to_compare_fails() -> None:
+    with pytest.raises(AssertionError, match="in 0% of the cases only"):
+        check_overload(
+            "gather",
+            device="cpu",
+            arguments={"index": constant(TensorSpec.of(torch.full((2, 2, 2, 2, 2, 2), 9)))},
+            dtypes=[torch.float32],
+        )

@@ -9,13 +9,16 @@ from dataclasses import replace
 import pytest
 import torch
 
-from opgen.testing.case import Case, SeededGenerator, TensorSpec
+from opgen.testing.build import Domain
+from opgen.testing.case import Case, SeededGenerator, TensorSpec, make_live
 from opgen.testing.domains import domain_of
+from opgen.testing.effects import trips_to_cpu
 from opgen.testing.examine import Ending, examine
 from opgen.testing.gradients import Compared, check_gradients, examine_gradients, gradient_subject
 from opgen.testing.laws import check as check_law
 from opgen.testing.overload import load_overload
 from opgen.testing.problem import Category
+from opgen.testing.run import Outcome, _computes
 from opgen.testing.source import SeededSource
 from opgen.testing.strategies import make_case
 from opgen.testing.subject import load_subject
@@ -194,3 +197,53 @@ def test_in_place_operators_have_gradients_too() -> None:
 
 def test_complex_tensors_have_gradients_too() -> None:
     assert check_gradients("mul.Tensor", "cpu", count=12, dtypes=(torch.complex128,)).cases >= 8
+
+
+def test_write_through_one_view_of_several_shows() -> None:
+    def parts(self, split_size, dim=0):
+        return [part.clone() for part in aten.split.Tensor(self, split_size, dim)]
+
+    assert categories("split.Tensor", parts)[Category.ALIASING]
+
+
+def test_lists_given_as_out_are_as_long_as_the_list_of_results() -> None:
+    subject = load_subject("_amp_foreach_non_finite_check_and_unscale.out", device="cpu")
+    assert torch.float32 in subject.dtypes()
+    for seed in range(20):
+        case = make_case(subject.op, subject.domain, subject.reference, SeededSource(seed), (torch.float32,))
+        assert len(case.arguments["out"]) == len(case.arguments["self"])
+
+    def loses_the_last(self, found_inf, inv_scale, out):
+        rest = [tensor.clone() for tensor in out[1:]]
+        aten._amp_foreach_non_finite_check_and_unscale.out(self, found_inf, inv_scale, out=[out[0], *rest])
+
+    assert categories(subject.op.name, loses_the_last)[Category.VALUE]
+
+
+@pytest.mark.parametrize(
+    ("fallbacks", "on_host", "silent"),
+    [
+        ({}, {}, ""),
+        ({"sort": 1}, {}, "fallback: {'sort': 1}"),
+        ({}, {"sort": 1}, "computes on the CPU: {'sort': 1}"),
+        # what the table names may go there, and whatever it calls there
+        ({"unique_dim": 2}, {"sort": 1}, ""),
+        ({}, {"unique_dim": 1}, ""),
+        ({}, {"unique_dim": 1, "sort": 1}, "computes on the CPU: {'sort': 1}"),
+        ({"unique_dim": 2, "sort": 1}, {}, "fallback: {'sort': 1}"),
+    ],
+)
+def test_only_what_the_table_names_may_go_through_the_cpu(fallbacks, on_host, silent) -> None:
+    live = make_live(Case(load_overload("neg")), "cpu")
+    problems = trips_to_cpu(Outcome(live, [], None, fallbacks, on_host), Domain(through_cpu=frozenset({"unique_dim"})))
+    assert [silent in problem.text for problem in problems] == [True] * bool(silent)
+
+
+@pytest.mark.parametrize("name", ["unbind.int", "split.Tensor", "view", "new_empty", "empty_like", "clone"])
+def test_views_and_new_tensors_are_no_work_of_the_host(name: str) -> None:
+    assert not _computes(name)
+
+
+@pytest.mark.parametrize("name", ["add.Tensor", "zero_", "sort", "_foreach_add.List"])
+def test_computing_is_work_of_the_host(name: str) -> None:
+    assert _computes(name)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
+import io
 import json
 import math
 import os
@@ -19,10 +21,13 @@ import pytest
 import torch
 
 from opgen.testing import check_overload, origins
-from opgen.testing.case import Case, TensorSpec
+from opgen.testing.case import Case, TensorSpec, make_live
 from opgen.testing.gradients import check_gradients
 from opgen.testing.overload import load_overload
 from opgen.testing.repro import script
+from opgen.testing.source import SeededSource
+from opgen.testing.strategies import make_case
+from opgen.testing.subject import load_subject
 
 HERE = Path(__file__).resolve().parent
 
@@ -37,6 +42,14 @@ def sections(text: str) -> list[str]:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.split("--- cpu\n")[1:]
+
+
+def shown(text: str) -> list[str]:
+    """The same, run here, which is faster."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(text, {})
+    return printed.getvalue().split("--- cpu\n")[1:]
 
 
 # The planted function is the reference here, so it is what the script runs for the CPU.
@@ -77,6 +90,90 @@ def test_script_keeps_conjugate_and_negative_bits() -> None:
     both = TensorSpec(base, (2,), (1,), conjugated=True, negated=True)
     printed, _ = sections(script(Case(load_overload("_conj_physical"), {"self": both}), "cpu"))
     assert "result 0: tensor([-1.-2.j, -0.-3.j])" in printed
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("add.out", "cat", "_foreach_addcmul_.Scalar", "scatter.src", "set_.source_Storage_storage_offset"),
+        *("where.self", "convolution", "dequantize.self", "sum.dim_IntList", "_nested_view_from_buffer"),
+    ],
+)
+def test_script_makes_the_very_arguments_of_the_case(name: str) -> None:
+    """Values with their signs of zero, layouts, what lies between and behind the elements, and who shares with whom."""
+    subject = load_subject(name, device="cpu")
+    dtypes = (torch.float32, torch.complex64, torch.int8, torch.bfloat16)
+    for seed in range(40):
+        case = make_case(subject.op, subject.domain, subject.reference, SeededSource(seed), dtypes)
+        space: dict[str, Any] = {}
+        exec(script(case, "cpu").partition("\n\ndef each(")[0], space)
+        ((positional, keywords),) = space["call"]("cpu", lambda *a, **k: ((a, k),))[0].values()
+        live = make_live(case, "cpu")
+        mine = described([*positional, *(keywords[name] for name in sorted(keywords))])
+        assert mine == described([*live.positional, *(live.keywords[name] for name in sorted(keywords))]), repr(case)
+
+
+def described(arguments: list[Any]) -> list[Any]:
+    """Everything that there is to know of arguments, as text."""
+    storages: list[int] = []
+
+    def of(value: Any) -> Any:
+        if isinstance(value, (list, tuple)):
+            return [of(item) for item in value]
+        if isinstance(value, torch.UntypedStorage):
+            return storage(value)
+        if isinstance(value, torch.Generator):
+            return value.initial_seed()
+        if not isinstance(value, torch.Tensor):
+            return repr(value)
+        held = value.untyped_storage()
+        form = (value.dtype, value.shape, value.stride(), value.storage_offset(), value.is_conj(), value.is_neg())
+        return form, repr(value) if value.is_quantized else storage(held)
+
+    def storage(held: torch.UntypedStorage) -> Any:
+        if held._cdata not in storages:
+            storages.append(held._cdata)
+        return storages.index(held._cdata), torch.empty(0, dtype=torch.uint8).set_(held).numpy().tobytes()
+
+    return [of(argument) for argument in arguments]
+
+
+def test_numbers_of_a_script_are_read_as_they_were_written() -> None:
+    zeros = [complex(a, b) for a in (0.0, -0.0, 1.5, -1.5) for b in (0.0, -0.0, 2.5, -2.5)]
+    open_ended = [complex(math.inf, -0.0), complex(-math.inf, math.inf), complex(math.nan, 1)]
+    space: dict[str, Any] = {}
+    case = Case(load_overload("mul.Tensor"), {"self": TensorSpec.of(torch.tensor(zeros + open_ended)), "other": -0j})
+    exec(script(case, "cpu").partition("\n\ndef each(")[0], space)
+    tensor, number = space["call"]("cpu", lambda *values: values)[0].values()
+    assert list(map(repr, tensor.tolist())) == list(map(repr, zeros + open_ended)) and repr(number) == repr(-0j)
+
+
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [
+        ("_conj", lambda x: x.conj_physical()),
+        ("_neg_view", lambda x: -x),
+        ("mul_.Tensor", lambda x, y: (x * y).conj().resolve_conj()),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_script_shows_a_bit_where_the_values_are_the_same(name: str, other: Any) -> None:
+    values = TensorSpec(torch.tensor([1 + 2j, 3 - 1j]), (2,), (1,), conjugated=True)
+    arguments = {"self": values, "other": TensorSpec.of(torch.tensor([2 - 2j, 1j]))}
+    op = load_overload(name)
+    case = Case(op, {argument.name: arguments[argument.name] for argument in op.arguments})
+    reference, device = shown(script(case, "cpu", other))
+    assert ("bit" in device or "bit" in reference) and reference != device
+
+
+def test_script_shows_what_is_not_dense_and_what_comes_in_lists() -> None:
+    sparse = Case(load_overload("_to_sparse.sparse_dim"), {"self": TensorSpec.of(torch.eye(2)), "sparse_dim": 2})
+    reference, device = shown(script(sparse, "cpu"))
+    assert "layout=torch.sparse_coo" in reference and reference == device
+    pair = [TensorSpec(torch.ones(4), (2,), (2,)), TensorSpec.of(torch.zeros(1))]
+    reference, device = shown(script(Case(load_overload("_foreach_neg_"), {"self": pair}), "cpu"))
+    assert "self[0]: torch.float32[2] strides (2,) version 1" in reference and reference == device
+    assert "self[0] in its storage: tensor([-1.,  1., -1.,  1.])" in reference
 
 
 # ---- what PyTorch alone does not bring

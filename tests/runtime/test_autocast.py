@@ -70,7 +70,6 @@ def test_unsupported_dtype_warns_and_switches_off(x):
         assert (x @ x).dtype == torch.float32
 
 
-@pytest.mark.filterwarnings("ignore:The operator")
 def test_training_with_a_gradient_scaler():
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(5, 16), nn.ReLU(), nn.Linear(16, 3)).to("musa")
@@ -92,7 +91,6 @@ def test_training_with_a_gradient_scaler():
     assert model[0].weight.dtype == torch.float32 and scaler.get_scale() == 256
 
 
-@pytest.mark.filterwarnings("ignore:The operator")
 def test_the_scaler_skips_steps_with_infinite_gradients():
     p = nn.Parameter(torch.ones(3, device="musa"))
     optimizer = torch.optim.SGD([p], lr=1.0)

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from opgen.testing.build import Build, Domain
-from opgen.testing.case import TensorSpec
+from opgen.testing.case import MadeBy, TensorSpec
 from opgen.testing.overload import Argument
 from opgen.testing.rules import one_of
 from opgen.testing.tensors import Numbers
@@ -93,6 +93,23 @@ def _prepare_channels(build: Build) -> dict[str, Any]:
     }
 
 
+def _quantized(build: Build, argument: Argument) -> Any:
+    """A quantized tensor, with one scale or with one for each slice of a dim; a dense one of what has no such type."""
+    tensor = build.tensor(build.shape, of=Numbers(-100, 100, whole=True))
+    if build.dtype not in _STORED or build.maybe(4):
+        return tensor
+    if not build.shape or build.flag():
+        return MadeBy("torch._make_per_tensor_quantized_tensor", (tensor, build.pick(*_SCALES), build.pick(0, 5, 100)))
+    channels = _prepare_channels(build)
+    made = (tensor, channels["scales"], channels["zero_points"], channels["axis"])
+    return MadeBy("torch._make_per_channel_quantized_tensor", made)
+
+
+def _prepare_sparse_dim(build: Build) -> dict[str, Any]:
+    """How many of the dims are sparse, the rest being dense; one case in twelve names one too many."""
+    return {"self": build.tensor(build.shape), "sparse_dim": build.size(1, len(build.shape)) + build.maybe(12)}
+
+
 def _prepare_padded(build: Build) -> dict[str, Any]:
     """A padded batch of sequences, and which of its elements there are."""
     batch, length, width = build.size(1, 3), build.size(1, 5), build.size(1, 4)
@@ -136,6 +153,10 @@ _STORED = (torch.int8, torch.uint8, torch.int32)
 
 TABLE = {
     "_to_sparse": Domain(prepare=_prepare_to_sparse, numbers=_MANY_ZEROS),
+    # finds the distinct indices by unique_dim, which the operator list sends through the CPU
+    "_to_sparse.sparse_dim": Domain(
+        prepare=_prepare_sparse_dim, ranks=(1, 4), numbers=_MANY_ZEROS, through_cpu=frozenset({"unique_dim"})
+    ),
     "_to_sparse_csr _to_sparse_csc _to_sparse_bsr _to_sparse_bsc": Domain(prepare=_matrix, numbers=_MANY_ZEROS),
     "_convert_indices_from_coo_to_csr": Domain(prepare=_prepare_row_indices, dtypes=_INDICES, dense_out=True),
     "_convert_indices_from_csr_to_coo": Domain(prepare=_prepare_row_offsets, dtypes=_INDICES, dense_out=True),
@@ -150,9 +171,10 @@ TABLE = {
     "quantize_per_channel": Domain(
         prepare=_prepare_channels, ranks=(1, 4), dtypes=(torch.float32,), arguments={"dtype": _quantized_dtype}
     ),
+    "dequantize.self": Domain(arguments={"self": _quantized}),
     "_make_per_tensor_quantized_tensor": Domain(dtypes=_STORED, arguments={"scale": _scale, "zero_point": _zero_point}),
     "_make_per_channel_quantized_tensor": Domain(prepare=_prepare_channels, ranks=(1, 4), dtypes=_STORED),
-    "_nested_tensor_from_mask_left_aligned _nested_from_padded": Domain(
+    "_nested_tensor_from_mask _nested_tensor_from_mask_left_aligned _nested_from_padded": Domain(
         prepare=_prepare_padded, dtypes=(torch.float32, torch.float64)
     ),
     "_nested_view_from_buffer": Domain(prepare=_prepare_buffer, dtypes=(torch.float32, torch.float64)),
