@@ -14,8 +14,8 @@ from selenium import webdriver
 HERE = Path(__file__).parent
 PICTURES = {
     "coverage_desktop.png": (1280, 800, 1, "light", ""),
-    "coverage_rows.png": (1280, 640, 1, "dark", "#dtype=float32&sort=worst"),
-    "coverage_phone.png": (390, 760, 2, "light", "#dtype=float32&sort=worst"),
+    "coverage_rows.png": (1280, 640, 1, "dark", "#q=avg_pool2d&op=avg_pool2d"),
+    "coverage_phone.png": (390, 760, 2, "light", "#q=pool&dtype=float32"),
 }
 """Width, height, device pixels for each, colour scheme, what is asked."""
 
