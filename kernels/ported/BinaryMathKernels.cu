@@ -11,6 +11,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "kernels/ported/IncompleteGamma.cuh"
 #include "kernels/ported/OpmathDispatch.cuh"
 
 // EXPRESSION is a function of `a` and `b`. The narrow dtypes compute in float.
@@ -138,11 +139,11 @@ void xlog1py_kernel(TensorIteratorBase& iter) {
 }
 
 void igamma_kernel(TensorIteratorBase& iter) {
-  GPU_BINARY_FLOATING("igamma_cuda", calc_igamma(a, b));
+  GPU_BINARY_FLOATING("igamma_cuda", regularized_lower_gamma(a, b));
 }
 
 void igammac_kernel(TensorIteratorBase& iter) {
-  GPU_BINARY_FLOATING("igammac_cuda", calc_igammac(a, b));
+  GPU_BINARY_FLOATING("igammac_cuda", regularized_upper_gamma(a, b));
 }
 
 void logaddexp_kernel(TensorIteratorBase& iter) {
