@@ -1,5 +1,5 @@
-// Writes to the slices of one dimension that an index vector names: index_fill, index_copy and
-// index_add; and take and put, which index a tensor as if it were flat.
+// Writes to the slices of one dimension that an index vector names: index_fill, index_copy,
+// index_add and index_reduce; and take and put, which index a tensor as if it were flat.
 #include <ATen/Dispatch_v2.h>
 #include <ATen/OpMathType.h>
 #include <ATen/WrapDimUtils.h>
@@ -7,7 +7,9 @@
 #include <ATen/cuda/detail/OffsetCalculator.cuh>
 #include <ATen/native/IndexKernel.h>
 #include <ATen/native/TensorIterator.h>
+#include <ATen/ops/scatter_reduce.h>
 #include <torch_musa/ops/index_add_native.h>
+#include <torch_musa/ops/index_reduce_native.h>
 
 #include <array>
 #include <cstring>
@@ -270,6 +272,20 @@ TORCH_IMPL_FUNC(MusaIndexAdd)
                   .build();
   native::index_add_kernel(iter, dim, target.size(dim), target.stride(dim), alpha,
                            /*is_vector=*/out.dim() <= 1);
+}
+
+// What scatter_reduce (ScatterReduce.cu) does with the index repeated over the other dimensions.
+TORCH_IMPL_FUNC(MusaIndexReduce)
+(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source,
+ c10::string_view reduce, bool include_self, const Tensor& out) {
+  TORCH_WARN_ONCE("index_reduce() is in beta and the API may change at any time.");
+  std::vector<int64_t> index_sizes(source.dim(), 1);
+  if (source.dim() > 0) {
+    index_sizes[dim] = source.size(dim);
+  }
+  const Tensor broadcast = index.reshape(index_sizes).expand(source.sizes());
+  Tensor result = out;
+  at::scatter_reduce_out(result, self, dim, broadcast, source, reduce, include_self);
 }
 
 }  // namespace at::musa

@@ -21,7 +21,6 @@ ROOT = Path(__file__).resolve().parents[2]
 _ON_CPU = {
     "linalg_matrix_exp": "torch.linalg.matrix_exp(y)",
     "_fft_r2c": "torch.fft.rfft(y).real",
-    "_logcumsumexp": "torch.logcumsumexp(y, 0)",
     "_cdist_forward": "torch.cdist(y, y)",
 }
 _ON_PURPOSE = {
