@@ -7,13 +7,16 @@ import shutil
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 import torch
 
-from torch_musa.utils import _compilation, _toolchain
-from torch_musa.utils.musa_extension import MUSAExtension, load, load_inline
+from torch_musa.utils import _compilation, _loading, _toolchain
+from torch_musa.utils._includes import included
+from torch_musa.utils.musa_extension import BuildExtension, MUSAExtension, load, load_inline
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.skipif(shutil.which(os.environ.get("CXX", "g++").split()[0]) is None, reason="no C++ compiler")
@@ -52,7 +55,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "src/m.cu").write_text(CUDA)
     (tmp_path / "src/scale.cuh").write_text("#define SCALE 10\n")
     (tmp_path / "src/m.mu").write_text(MUSA)
-    (tmp_path / "src/scale.muh").write_text("#define SCALE 100\n")
+    (tmp_path / "src/scale.muh").write_text('#include "../common/scale.h"\n')
+    (tmp_path / "common").mkdir()
+    (tmp_path / "common/scale.h").write_text("#define SCALE 100\n")
     monkeypatch.setenv("MAX_JOBS", "1")
     return tmp_path
 
@@ -74,7 +79,7 @@ def test_device_sources_are_compiled_loaded_and_only_built_again_when_something_
     made = objects()
     assert len(made) == 1 and (folder / "build/objects/build.ninja").exists() is (ninja == "1")
     assert loaded() == 203 and objects() == made
-    (folder / "src/scale.muh").write_text("#define SCALE 1000\n")
+    (folder / "common/scale.h").write_text("#define SCALE 1000\n")
     assert loaded() == 2003 and objects() != made
 
 
@@ -102,6 +107,137 @@ def test_what_the_compiler_says_is_the_error(folder: Path, ninja: str, monkeypat
     text = str(error.value)
     assert text.startswith("Error building extension 'mine':") and "src/bad.mu:2:18: error: " in text
     assert text.endswith("0-bad.o could not be made; the messages above say why")
+
+
+@pytest.mark.parametrize("ninja", ["1", "0"])
+def test_a_compiler_that_is_not_there_is_named(folder: Path, ninja: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("USE_NINJA", ninja)
+    monkeypatch.setenv("CXX", "'/no where/g++' -v")
+    (folder / "src/a.cpp").write_text("int a;\n")
+    with pytest.raises(RuntimeError, match=r"/no where/g\+\+: (.*: )?([Nn]o such file|not found)"):
+        load("mine", folder / "src/a.cpp", build_directory=folder / "build")
+
+
+def test_an_empty_cxx_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CXX", " ")
+    assert _toolchain.find_toolchain().host_compiler == ("g++",)
+
+
+def test_names_and_folders_may_hold_any_character(folder: Path) -> None:
+    odd = folder / "it's a $folder: 100%"
+    (folder / "src").rename(odd)
+    module = load("mine", odd / "m.mu", build_directory=odd / "b", extra_musa_cflags=["-O0", '-DTEXT="a b"'])
+    assert module.third(2) == 203
+
+
+@pytest.mark.parametrize("name", ["my-ext", "a.b", "../up", "", "class", "it's"])
+def test_a_name_that_is_none_for_a_module_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ValueError, match="is no name for a module"):
+        load(name, tmp_path / "a.mu")
+    with pytest.raises(ValueError, match="is no name for a module"):
+        load_inline(name, "int a;")
+
+
+def test_a_text_where_a_list_of_flags_is_meant_is_refused(tmp_path: Path) -> None:
+    for flags in ("extra_cflags", "extra_musa_cflags", "extra_ldflags", "extra_include_paths"):
+        with pytest.raises(TypeError, match=rf"{flags} is a list: \['-O2'\]"):
+            load("mine", tmp_path / "a.mu", build_directory=tmp_path, **{flags: "-O2"})
+    with pytest.raises(TypeError, match="extra_compile_args is a list"):
+        MUSAExtension("a", ["a.mu"], extra_compile_args="-O2")
+    with pytest.raises(TypeError, match=r"extra_compile_args\['mcc'\] is a list"):
+        MUSAExtension("a", ["a.mu"], extra_compile_args={"mcc": "-O2"})
+
+
+def test_options_and_compilers_that_there_are_not_are_refused() -> None:
+    with pytest.raises(Exception, match=r"extra_compile_args\['gcc'\]: the compilers are 'cxx' and 'mcc'"):
+        MUSAExtension("a", ["a.mu"], extra_compile_args={"gcc": []})
+    with pytest.raises(TypeError, match="has no option ninja"):
+        BuildExtension.with_options(ninja=False)
+
+
+def test_a_build_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RuntimeError, match=r"file/build cannot be made to build mine in: .*TORCH_EXTENSIONS_DIR"):
+        load("mine", tmp_path / "a.mu", build_directory=tmp_path / "file/build")
+
+
+def test_no_source_at_all_is_told(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match="there is no source to build mine from"):
+        load_inline("mine", build_directory=tmp_path)
+
+
+def test_what_is_included_is_found_without_searching_folders(tmp_path: Path) -> None:
+    for name in ("src", "inc/sub", "up"):
+        (tmp_path / name).mkdir(parents=True)
+    os.mkfifo(tmp_path / "src/pipe.h")  # would be waited for if it were read
+    (tmp_path / "src/a.cu").write_text(
+        '#include "b.h"\n  # include <sub/c.h>\n#include <vector>\n#include "a.cu"\n'
+        '#define H "../up/d.cuh"\n#include H\n'
+    )
+    (tmp_path / "src/b.h").write_text('#include "gone.h"\n#include "b.h"\n')
+    (tmp_path / "inc/sub/c.h").write_text('#include "e.h"\n')
+    (tmp_path / "inc/sub/e.h").write_text("")
+    (tmp_path / "up/d.cuh").write_text("")
+    (tmp_path / "inc/other.h").write_text("")
+    found = included([tmp_path / "src/a.cu"], [tmp_path / "inc"])
+    names = ["inc/sub/c.h", "inc/sub/e.h", "src/a.cu", "src/b.h", "up/d.cuh"]
+    assert [path.relative_to(tmp_path).as_posix() for path in found] == names
+
+
+def test_texts_are_written_once_and_as_they_are(tmp_path: Path) -> None:
+    path = tmp_path / "main.cpp"
+    path.write_bytes(b"\xff not UTF-8")
+    _loading._write(path, ["int a;\r\nint b;"])
+    assert path.read_bytes() == b"int a;\r\nint b;\n"
+    before = path.stat().st_mtime_ns
+    _loading._write(path, ["int a;\r\nint b;"])
+    assert path.stat().st_mtime_ns == before
+
+
+@pytest.mark.parametrize("doc", ["", 'a "b" \\n', ')doc"', 'x)doc"y)doc_"z', "日本"])
+def test_a_docstring_may_hold_anything(doc: str) -> None:
+    literal = _loading._literal(doc)
+    mark = literal[2 : literal.index("(")]
+    assert literal == f'R"{mark}({doc}){mark}"' and literal.index(f'){mark}"') == len(literal) - len(mark) - 2
+
+
+def test_texts_of_two_processes_are_written_one_after_the_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events: list[str] = []
+
+    @contextmanager
+    def locked(folder: Path) -> Iterator[None]:
+        events.append("locked")
+        yield
+        events.append("free")
+
+    def made(*arguments: object) -> Path:
+        events.append("built")
+        return tmp_path
+
+    monkeypatch.setattr(_loading, "_locked", locked)
+    monkeypatch.setattr(_loading, "_write", lambda path, lines: events.append("written") or path)
+    monkeypatch.setattr(_loading, "_made", made)
+    monkeypatch.setattr(_loading, "_load_library", str)
+    load_inline("mine", "int a;", musa_sources="int b;", build_directory=tmp_path, is_python_module=False)
+    assert events == ["locked", "written", "written", "built", "free"]
+
+
+def test_what_an_interrupted_compiler_has_left_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("USE_NINJA", "0")
+    script, source, output = tmp_path / "compiler", tmp_path / "a.cpp", tmp_path / "a.o"
+    step = _compilation.Step(output, (source,), ("sh", str(script)))
+    source.write_text("1")
+    script.write_text(f"echo whole > {output}")
+    _compilation.make([step], tmp_path)
+    source.write_text("2")
+    script.write_text(f"echo half > {output}; kill -9 $$")
+    with pytest.raises(_compilation.BuildFailed):
+        _compilation.make([step], tmp_path)
+    script.write_text(f"echo whole > {output}")
+    _compilation.make([step], tmp_path)
+    assert output.read_text() == "whole\n"
 
 
 def test_a_source_that_is_not_there_is_named(tmp_path: Path) -> None:
@@ -194,8 +330,9 @@ def test_other_extensions_are_built_as_ever(folder: Path) -> None:
     script = """
         from setuptools import Extension, setup
         from torch_musa.utils.musa_extension import BuildExtension, MUSAExtension
+        command = BuildExtension.with_options(no_python_abi_suffix=True)
         extensions = [Extension("plain", ["plain.c"]), MUSAExtension("mine", ["src/m.mu"], extra_compile_args=["-O0"])]
-        setup(name="mine", packages=[], ext_modules=extensions, cmdclass={"build_ext": BuildExtension})
+        setup(name="mine", packages=[], ext_modules=extensions, cmdclass={"build_ext": command})
     """
     (folder / "setup.py").write_text(textwrap.dedent(script))
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{folder}"}
@@ -203,6 +340,7 @@ def test_other_extensions_are_built_as_ever(folder: Path) -> None:
     use = "import torch, plain, mine; print(mine.third(2))"
     done = subprocess.run([sys.executable, "-c", use], env=environment, capture_output=True, text=True)
     assert done.stdout == "203\n", done.stderr
+    assert sorted(path.name for path in folder.glob("*.so")) == ["mine.so", "plain.so"]
 
 
 def test_jobs_follow_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

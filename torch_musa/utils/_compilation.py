@@ -14,8 +14,6 @@ from pathlib import Path
 
 from opgen.ninja import run_ninja
 
-_HEADERS = (".h", ".hh", ".hpp", ".hxx", ".cuh", ".muh", ".inc", ".inl")
-
 
 class BuildFailed(RuntimeError):
     """The compilers' own messages, and which sources they are about."""
@@ -37,12 +35,6 @@ def jobs() -> int:
     return max(1, int(given)) if given.isdigit() else os.cpu_count() or 1
 
 
-def headers(folders: Iterable[Path]) -> tuple[Path, ...]:
-    """The headers in these folders, which may be changed between two builds."""
-    found = {path for folder in folders if folder.is_dir() for path in folder.rglob("*") if path.suffix in _HEADERS}
-    return tuple(sorted(found))
-
-
 def make(steps: Sequence[Step], folder: Path, *, verbose: bool = False) -> None:
     """Runs the steps whose output is older than what it is made from, or was made by another command.
 
@@ -54,7 +46,8 @@ def make(steps: Sequence[Step], folder: Path, *, verbose: bool = False) -> None:
         if verbose:
             print(shlex.join(step.command), file=sys.stderr)
     ninja = _ninja()
-    if ninja is not None:
+    # A line break is the one character that Ninja's files have no way to write.
+    if ninja is not None and not any("\n" in word for step in steps for word in (*step.command, *map(str, step.reads))):
         _with_ninja(ninja, steps, folder)
     else:
         _without_ninja(steps)
@@ -110,7 +103,13 @@ def _run(step: Step) -> tuple[int, str]:
         made = step.output.stat().st_mtime_ns
         if all(path.is_file() and path.stat().st_mtime_ns <= made for path in (*step.inputs, *step.reads)):
             return 0, ""
-    done = subprocess.run(step.command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+    record.unlink(missing_ok=True)  # an interrupted compiler may leave an output that looks finished
+    try:
+        done = subprocess.run(
+            step.command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+        )
+    except OSError as error:
+        return 127, f"{step.command[0]}: {error.strerror}\n"
     if done.returncode == 0:
         record.write_text(command)
         if done.stdout.strip():

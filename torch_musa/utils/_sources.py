@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from opgen.diagnostics import Severity
-from opgen.port import FileReport, port_tree
+from opgen.port import FileReport, Tree, run
 from opgen.port.files import State
 from torch_musa.utils._compilation import BuildFailed
+from torch_musa.utils._includes import included
+
+_BY_HAND = {".cu": ".mu", ".cuh": ".muh"}
 
 
 @dataclass(frozen=True)
@@ -24,24 +27,32 @@ class Sources:
 def ported(files: Sequence[Path], include_dirs: Sequence[Path], out: Path) -> Sources:
     """The sources with each `.cu` replaced by its port, below `out`.
 
-    The folder of each `.cu` is ported whole, and so is each folder of headers that holds a `.cuh`; both are looked at
-    before the folders given. Raises BuildFailed with the report where one of the sources cannot be ported.
+    Ported with it is what it includes of its own folder, and of each folder of headers from which it includes a `.cuh`;
+    both ports are looked at before the folders given. Raises BuildFailed with the report where one of the sources
+    cannot be ported.
     """
-    cuda = [path for path in files if path.suffix == ".cu"]
+    cuda = [path.resolve() for path in files if path.suffix == ".cu"]
     if not cuda:
         return Sources(tuple(files), tuple(include_dirs))
-    folders = list(dict.fromkeys(path.parent.resolve() for path in cuda))
-    folders += [path.resolve() for path in include_dirs if any(path.rglob("*.cuh")) and path.resolve() not in folders]
+    headers = [path.resolve() for path in included(cuda, include_dirs)]
+    folders = list(dict.fromkeys(path.parent for path in cuda))
+    for folder in (path.resolve() for path in include_dirs):
+        if folder not in folders and any(h.suffix == ".cuh" and h.is_relative_to(folder) for h in headers):
+            folders.append(folder)
     places = {folder: out / f"{number}-{folder.name}" for number, folder in enumerate(folders)}
     reports: dict[Path, FileReport] = {}
     for folder, place in places.items():
-        for report in port_tree(folder, place, ignore=[out]).files:
+        inside = [path for path in (*cuda, *headers) if path.is_relative_to(folder) and not path.is_relative_to(out)]
+        # A .mu written by hand beside one of them is taken in its place.
+        twins = [path.with_suffix(new) for path in inside if (new := _BY_HAND.get(path.suffix))]
+        only = dict.fromkeys(path.relative_to(folder).as_posix() for path in (*inside, *filter(Path.is_file, twins)))
+        for report in run(Tree(folder, place, only=tuple(sorted(only)), overwrite=True, clean=True)).files:
             reports[report.source.resolve()] = report
     found = []
     for path in files:
         report = reports.get(path.resolve()) if path.suffix == ".cu" else None
         found.append(report.target if report is not None else path)
-    _tell(reports, {path.resolve() for path in cuda})
+    _tell(reports, set(cuda))
     return Sources(tuple(found), (*places.values(), *include_dirs))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import sys
 import sysconfig
 from dataclasses import dataclass
@@ -122,7 +123,7 @@ def _toolchain(
         target=target,
         device_compiler=device_compiler,
         device_flags=(*device_flags, "-include", str(porting / "device_prelude.h")),
-        host_compiler=tuple(os.environ.get("CXX", "g++").split()),
+        host_compiler=tuple(shlex.split(os.environ.get("CXX", "")) or ["g++"]),
         host_flags=(*_COMMON, "-O2", *host_flags),
         include_dirs=(_PROJECT, *own, *toolkit, *sdk, *after, *_common_includes()),
         library_dirs=(lib, _TORCH / "lib", *folders),
