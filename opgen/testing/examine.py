@@ -149,13 +149,14 @@ def _first_line(error: Exception | None) -> str:
 
 # What the CPU's libraries cannot do, though the call is right: oneDNN with some layouts of bfloat16, the gradient of a
 # layer norm that is asked for some of its three results only, group norm of what is not contiguous in any format,
-# convolution with some layouts of float64.
+# convolution with some layouts of float64, products of whole slices of float16 and bfloat16 in index_reduce.
 _CPU_LIMITS = (
     "could not create a primitive",
     "itensor_view_from_dense expects",
     "tensor does not have a device",
     "Expected X.is_contiguous(memory_format) to be true",
     "grad_weight needs to be contiguous",
+    "iter.ninputs() == traits::arity",
 )
 
 
