@@ -13,36 +13,38 @@ namespace {
 // One of the pair add / sub: the mode without alpha, the one with it, and the Unary mode for a
 // scalar right operand.
 struct AddLike {
-  const char* name;
+  Elementwise op;  // made once: clearing one takes as long as describing an operand
   BinaryMode plain;
   BinaryMode scaled;
   UnaryMode scalar;
 };
-constexpr AddLike kAdd{"add", BinaryMode::ADD, BinaryMode::ADD_ALPHA, UnaryMode::ADD};
-constexpr AddLike kSub{"sub", BinaryMode::SUB, BinaryMode::SUB_ALPHA, UnaryMode::SUB};
+constinit const AddLike kAdd{
+    {.name = "add"}, BinaryMode::ADD, BinaryMode::ADD_ALPHA, UnaryMode::ADD};
+constinit const AddLike kSub{
+    {.name = "sub"}, BinaryMode::SUB, BinaryMode::SUB_ALPHA, UnaryMode::SUB};
 
 Scalar product(const Scalar& a, const Scalar& b, ScalarType dtype) {
   return isIntegralType(dtype, /*includeBool=*/true) ? Scalar(a.to<int64_t>() * b.to<int64_t>())
                                                      : Scalar(a.to<double>() * b.to<double>());
 }
 
-void run(TensorIteratorBase& iter, const Scalar& alpha, const AddLike& op) {
+void run(TensorIteratorBase& iter, const Scalar& alpha, const AddLike& like) {
   const ScalarType dtype = iter.common_dtype();
-  if (isComplexType(dtype)) return add_kernel(iter, &op == &kSub ? -alpha : alpha);
+  if (isComplexType(dtype)) return add_kernel(iter, &like == &kSub ? -alpha : alpha);
   if (dtype == kBool) {
     // Over {0, 1} with saturation, self + alpha * other is an OR; sub_check has refused the
     // subtraction.
-    if (alpha.to<bool>()) return RunBinary(iter, BinaryMode::LOGICAL_OR, {.name = op.name});
+    if (alpha.to<bool>()) return RunBinary(iter, BinaryMode::LOGICAL_OR, like.op);
     // self alone: a copy, which broadcasts, as a Unary does not
     iter.output().copy_(iter.input(0));
     return;
   }
-  if (alpha.equal(1)) return RunBinary(iter, op.plain, {.name = op.name});
+  if (alpha.equal(1)) return RunBinary(iter, like.plain, like.op);
   if (iter.is_cpu_scalar(2)) {
-    return RunUnary(iter, op.scalar,
-                    {.name = op.name, .alpha = product(alpha, iter.tensor(2).item(), dtype)});
+    return RunUnary(iter, like.scalar,
+                    {.name = like.op.name, .alpha = product(alpha, iter.tensor(2).item(), dtype)});
   }
-  RunBinary(iter, op.scaled, {.name = op.name, .alpha = alpha});
+  RunBinary(iter, like.scaled, {.name = like.op.name, .alpha = alpha});
 }
 
 }  // namespace

@@ -58,12 +58,23 @@ Tensor deterministic(Tensor tensor) {
   return tensor;
 }
 
+// In both its callers: one has the options packed and one unpacked, and to change that costs more
+// than the checks.
+C10_ALWAYS_INLINE Tensor make_empty(IntArrayRef size, ScalarType dtype,
+                                    std::optional<Device> device,
+                                    std::optional<MemoryFormat> memory_format) {
+  OptionalMUSAGuard guard;
+  make_current(target_device(device), guard);
+  return deterministic(at::detail::empty_generic(size, c10::musa::MUSACachingAllocator::get(),
+                                                 kMUSAKeys, dtype, memory_format));
+}
+
 }  // namespace
 
 Tensor empty_musa(IntArrayRef size, const TensorOptions& options) {
-  return EmptyMemoryFormat(size, optTypeMetaToScalarType(options.dtype_opt()), options.layout_opt(),
-                           options.device_opt(), options.pinned_memory_opt(),
-                           options.memory_format_opt());
+  check_factory_options(options.layout_opt(), options.pinned_memory_opt());
+  return make_empty(size, typeMetaToScalarType(options.dtype()), options.device_opt(),
+                    options.memory_format_opt());
 }
 
 Tensor empty_strided_musa(IntArrayRef size, IntArrayRef stride, const TensorOptions& options) {
@@ -76,11 +87,7 @@ Tensor EmptyMemoryFormat(IntArrayRef size, std::optional<ScalarType> dtype,
                          std::optional<bool> pin_memory,
                          std::optional<MemoryFormat> memory_format) {
   check_factory_options(layout, pin_memory);
-  OptionalMUSAGuard guard;
-  make_current(target_device(device), guard);
-  return deterministic(at::detail::empty_generic(size, c10::musa::MUSACachingAllocator::get(),
-                                                 kMUSAKeys, dtype_or_default(dtype),
-                                                 memory_format));
+  return make_empty(size, dtype_or_default(dtype), device, memory_format);
 }
 
 Tensor EmptyStrided(IntArrayRef size, IntArrayRef stride, std::optional<ScalarType> dtype,

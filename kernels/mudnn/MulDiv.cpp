@@ -12,6 +12,8 @@
 namespace at::musa {
 namespace {
 
+constinit const Elementwise kMul{.name = "mul"};  // made once, as AddSub.cpp's
+
 void true_divide(TensorIteratorBase& iter) {
   if (isComplexType(iter.common_dtype())) return div_true_kernel(iter);
   RunBinary(iter, BinaryMode::TRUEDIV, {.name = "div_true"});
@@ -21,7 +23,8 @@ void true_divide(TensorIteratorBase& iter) {
 
 TORCH_IMPL_FUNC(MusaMul)(const Tensor& /*self*/, const Tensor& /*other*/, const Tensor& /*out*/) {
   if (isComplexType(common_dtype())) return mul_kernel(*this);
-  RunBinary(*this, BinaryMode::MUL, {.name = "mul", .compute = BoolAsByte(*this)});
+  if (common_dtype() != kBool) return RunBinary(*this, BinaryMode::MUL, kMul);
+  RunBinary(*this, BinaryMode::MUL, {.name = "mul", .compute = kByte});
 }
 
 TORCH_IMPL_FUNC(MusaDiv)(const Tensor& /*self*/, const Tensor& /*other*/, const Tensor& /*out*/) {

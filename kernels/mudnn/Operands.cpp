@@ -296,6 +296,13 @@ muTensor DescribeAll(const TensorIteratorBase& iter, int arg, ScalarType dtype) 
   return CreateMUTensor(iter.data_ptr(arg), dtype, {&size, 1}, {&step, 1});
 }
 
+::musa::dnn::Binary make_binary(BinaryMode mode, const Elementwise& op, ScalarType compute) {
+  ::musa::dnn::Binary binary;
+  CHECK_MUDNN_STATUS(binary.SetMode(mode), "SetMode");
+  if (op.alpha) SetAlpha(binary, *op.alpha, compute);
+  return binary;
+}
+
 }  // namespace
 
 void RunUnary(TensorIteratorBase& iter, UnaryMode mode, const Elementwise& op, int arg) {
@@ -327,6 +334,17 @@ void RunBinary(TensorIteratorBase& iter, BinaryMode mode, const Elementwise& op)
   if (!is_logical(mode)) CheckComputeType(compute, op.name);
   CheckImplemented(takes_integers(mode) || isFloatingType(compute), compute, op.name);
   if (iter.numel() == 0) return;
+  const int left = op.swapped ? 2 : 1, right = op.swapped ? 1 : 2;
+  const ScalarType result = op.result.value_or(compute);
+  if (iter.ndim() == 1 && is_dense(iter, 0, result) && is_dense(iter, left, compute) &&
+      is_dense(iter, right, compute)) {
+    ::musa::dnn::Binary binary = make_binary(mode, op, compute);
+    muTensor out = DescribeAll(iter, 0, result);
+    muTensor lhs = DescribeAll(iter, left, compute);
+    muTensor rhs = DescribeAll(iter, right, compute);
+    CHECK_MUDNN_STATUS(binary.Run(GetMudnnHandle(), out, lhs, rhs), op.name);
+    return;
+  }
   // An exponent that is a parameter may not be negative for integers; one that is an operand may.
   const bool as_parameter = mode != BinaryMode::POW || isFloatingType(compute);
   if (iter.is_cpu_scalar(2) && as_parameter) {
@@ -342,19 +360,7 @@ void RunBinary(TensorIteratorBase& iter, BinaryMode mode, const Elementwise& op)
       return RunUnary(iter, *unary, scalar_op, 2);
     }
   }
-  ::musa::dnn::Binary binary;
-  CHECK_MUDNN_STATUS(binary.SetMode(mode), "SetMode");
-  if (op.alpha) SetAlpha(binary, *op.alpha, compute);
-  const int left = op.swapped ? 2 : 1, right = op.swapped ? 1 : 2;
-  const ScalarType result = op.result.value_or(compute);
-  if (iter.ndim() == 1 && is_dense(iter, 0, result) && is_dense(iter, left, compute) &&
-      is_dense(iter, right, compute)) {
-    muTensor out = DescribeAll(iter, 0, result);
-    muTensor lhs = DescribeAll(iter, left, compute);
-    muTensor rhs = DescribeAll(iter, right, compute);
-    CHECK_MUDNN_STATUS(binary.Run(GetMudnnHandle(), out, lhs, rhs), op.name);
-    return;
-  }
+  const ::musa::dnn::Binary binary = make_binary(mode, op, compute);
   IterOperands operands(iter, compute, result);
   muTensor lhs = operands.in(left);
   muTensor rhs = operands.in(right);

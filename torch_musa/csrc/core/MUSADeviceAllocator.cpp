@@ -70,12 +70,13 @@ StatType pool_type(const BlockPool& pool) {
   return pool.is_small ? StatType::SMALL_POOL : StatType::LARGE_POOL;
 }
 
-// Each number is kept for the pool and for both together.
-void increase(StatArray& stat, size_t amount, const BlockPool& pool) {
+// Each number is kept for the pool and for both together. Ten of them in the life of a block: the
+// calls would cost more than the sums.
+C10_ALWAYS_INLINE void increase(StatArray& stat, size_t amount, const BlockPool& pool) {
   stat[static_cast<size_t>(StatType::AGGREGATE)].increase(amount);
   stat[static_cast<size_t>(pool_type(pool))].increase(amount);
 }
-void decrease(StatArray& stat, size_t amount, const BlockPool& pool) {
+C10_ALWAYS_INLINE void decrease(StatArray& stat, size_t amount, const BlockPool& pool) {
   stat[static_cast<size_t>(StatType::AGGREGATE)].decrease(amount);
   stat[static_cast<size_t>(pool_type(pool))].decrease(amount);
 }
@@ -118,7 +119,9 @@ void* MUSADeviceAllocator::malloc(size_t requested, MUSAStream stream, bool outs
     throw_out_of_memory(requested);
   }
   if (!capturing()) {
-    process_events();
+    if (!events_.empty() || !freed_while_capturing_.empty()) {
+      process_events();
+    }
     if (!caching()) {
       release_segments(large_);
       release_segments(small_);

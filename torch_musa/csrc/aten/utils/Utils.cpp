@@ -1,5 +1,6 @@
 #include "torch_musa/csrc/aten/utils/Utils.h"
 
+#include <array>
 #include <atomic>
 #include <memory>
 #include <optional>
@@ -13,7 +14,7 @@
 namespace at::musa {
 namespace {
 
-std::optional<muTensor::Type> mudnn_type(ScalarType dtype) {
+constexpr std::optional<muTensor::Type> mudnn_type(ScalarType dtype) {
   using Type = muTensor::Type;
   switch (dtype) {
     case ScalarType::Half:
@@ -49,10 +50,34 @@ std::optional<muTensor::Type> mudnn_type(ScalarType dtype) {
   }
 }
 
+// Looked up for every operand: a load, where the switch is a jump that few branch predictors hit.
+constexpr auto kMudnnTypes = [] {
+  std::array<std::optional<muTensor::Type>, static_cast<size_t>(ScalarType::NumOptions)> types{};
+  for (size_t i = 0; i < types.size(); ++i) types[i] = mudnn_type(static_cast<ScalarType>(i));
+  return types;
+}();
+
 constexpr int64_t kMaxRank = 8;
 
-muTensor describe(void* data, ScalarType dtype, IntArrayRef sizes, IntArrayRef strides) {
-  const auto type = mudnn_type(dtype);
+// Read by every thread for every handle; a relaxed flag is all that a switch between calls needs.
+std::atomic<bool>& tf32_flag() {
+  static std::atomic<bool> allowed{false};
+  return allowed;
+}
+
+// The thread's handles by device. A handle carries a stream, so threads cannot share one; a device
+// has its own kernels, so neither can devices.
+constinit thread_local std::unique_ptr<muHandle>* handles MUSA_FAST_TLS = nullptr;
+
+std::unique_ptr<muHandle>* make_handles() {
+  thread_local std::vector<std::unique_ptr<muHandle>> owned(c10::musa::device_count());
+  return owned.data();
+}
+
+}  // namespace
+
+muTensor CreateMUTensor(void* data, ScalarType dtype, IntArrayRef sizes, IntArrayRef strides) {
+  const auto type = kMudnnTypes[static_cast<size_t>(dtype)];
   TORCH_CHECK_NOT_IMPLEMENTED(type.has_value(), "muDNN has no tensors of dtype ", dtype);
   const auto rank = static_cast<int64_t>(sizes.size());
   TORCH_CHECK(rank <= kMaxRank, "muDNN tensors have at most ", kMaxRank,
@@ -69,31 +94,6 @@ muTensor describe(void* data, ScalarType dtype, IntArrayRef sizes, IntArrayRef s
   return out;
 }
 
-// Read by every thread for every handle; a relaxed flag is all that a switch between calls needs.
-std::atomic<bool>& tf32_flag() {
-  static std::atomic<bool> allowed{false};
-  return allowed;
-}
-
-}  // namespace
-
-namespace {
-
-// The thread's handles by device. A handle carries a stream, so threads cannot share one; a device
-// has its own kernels, so neither can devices.
-constinit thread_local std::unique_ptr<muHandle>* handles MUSA_FAST_TLS = nullptr;
-
-std::unique_ptr<muHandle>* make_handles() {
-  thread_local std::vector<std::unique_ptr<muHandle>> owned(c10::musa::device_count());
-  return owned.data();
-}
-
-}  // namespace
-
-muTensor CreateMUTensor(void* data, ScalarType dtype, IntArrayRef sizes, IntArrayRef strides) {
-  return describe(data, dtype, sizes, strides);
-}
-
 muTensor CreateMUTensor(const Tensor& tensor) {
   if (!tensor.defined()) {
     return {};
@@ -101,7 +101,7 @@ muTensor CreateMUTensor(const Tensor& tensor) {
   CheckOnMUSA(tensor, "CreateMUTensor");
   // The pointer goes to operands of both kinds; copy-on-write storage must be materialized for the
   // outputs.
-  return describe(tensor.data_ptr(), tensor.scalar_type(), tensor.sizes(), tensor.strides());
+  return CreateMUTensor(tensor.data_ptr(), tensor.scalar_type(), tensor.sizes(), tensor.strides());
 }
 
 muHandle& GetMudnnHandle() {
@@ -112,8 +112,11 @@ muHandle& GetMudnnHandle() {
     c10::musa::ensure_initialized(device);
     handle = std::make_unique<muHandle>(device);
   }
-  CHECK_MUDNN_STATUS(handle->SetStream(c10::musa::getCurrentMUSAStream(device).stream()),
-                     "Handle::SetStream");
+  // Asking is a load, setting a call; most calls find it as they left it.
+  const musaStream_t stream = c10::musa::getCurrentMUSAStream(device).stream();
+  if (handle->GetStream() != stream) {
+    CHECK_MUDNN_STATUS(handle->SetStream(stream), "Handle::SetStream");
+  }
   CHECK_MUDNN_STATUS(handle->SetAllowTF32(allow_tf32()), "Handle::SetAllowTF32");
   return *handle;
 }
