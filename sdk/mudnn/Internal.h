@@ -257,7 +257,14 @@ class Call {
 
  private:
   Call& add(const char* name, const Tensor& t, bool output, bool optional) {
-    operands_.push_back({name, &t, output, optional});
+    // Written where it stays: a copy would read the two flags as one word while their stores are
+    // still on the way, and wait for them longer than all the rest takes.
+    operands_.resize_for_overwrite(operands_.size() + 1);
+    Operand& operand = operands_.back();
+    operand.name = name;
+    operand.tensor = &t;
+    operand.output = output;
+    operand.optional = optional;
     return *this;
   }
   Status run_impl(c10::function_ref<Work(Call&)> prepare,

@@ -4,7 +4,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <initializer_list>
-#include <vector>
+#include <iterator>
+#include <utility>
 
 #include "musa_runtime_api.h"
 
@@ -168,24 +169,36 @@ constexpr Row kRows[] = {
 #undef BELOW
 #undef ALL
 
-// The rows that bind a class on this process' architecture, in the table's order.
-using Rows = std::vector<const Row*>;
-
-const std::array<Rows, kClasses>& rows_by_class() {
-  static const auto* rows = [] {
-    auto* made = new std::array<Rows, kClasses>;  // calls may come until the process ends
-    for (size_t cls = 0; cls < kClasses; ++cls) {
-      for (const Row& row : kRows) {
-        const bool bound = row.cls == Class::ANY || static_cast<size_t>(row.cls) == cls;
-        if (bound && (row.below == kAll || architecture() < row.below)) {
-          (*made)[cls].push_back(&row);
-        }
-      }
-    }
-    return made;
-  }();
-  return *rows;
+template <Class cls, size_t i>
+bool applies(const Call& call) {
+  constexpr const Row& row = kRows[i];
+  if constexpr (row.cls == Class::ANY || row.cls == cls) {
+    if (row.below != kAll && architecture() >= row.below) return false;
+    return row.condition(call);
+  }
+  return false;
 }
+
+// Which rows bind a class is known to the compiler, so it puts their conditions in one function for
+// each: every call of the library asks them, and to call one after the other costs more than they
+// do.
+template <Class cls, size_t... i>
+Outcome first_that_applies(const Call& call, std::index_sequence<i...>) {
+  Outcome outcome;
+  static_cast<void>(((applies<cls, i>(call) && (outcome = kRows[i].outcome, true)) || ...));
+  return outcome;
+}
+
+template <size_t... cls>
+constexpr auto limits_by_class(std::index_sequence<cls...>) {
+  using Limits = Outcome (*)(const Call&);
+  return std::array<Limits, sizeof...(cls)>{[](const Call& call) {
+    return first_that_applies<static_cast<Class>(cls)>(
+        call, std::make_index_sequence<std::size(kRows)>());
+  }...};
+}
+
+constexpr auto kLimits = limits_by_class(std::make_index_sequence<kClasses>());
 
 }  // namespace
 
@@ -199,11 +212,6 @@ int architecture() {
   return value;
 }
 
-Outcome apply_limits(const Call& call) {
-  for (const Row* row : rows_by_class()[static_cast<size_t>(call.cls())]) {
-    if (row->condition(call)) return row->outcome;
-  }
-  return {};
-}
+Outcome apply_limits(const Call& call) { return kLimits[static_cast<size_t>(call.cls())](call); }
 
 }  // namespace musa::dnn::internal
