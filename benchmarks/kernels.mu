@@ -56,18 +56,23 @@ int main() {
   const std::vector<float> host(kFloats, 1.5f);
   std::vector<float> other = host;
   std::vector<float> result(kFloats);
-  const double loop = best_seconds(
-      9, [&] { plain_loop(host.data(), other.data(), result.data(), kFloats); });
-
   float* device[3];
   for (float*& pointer : device) {
     if (musaMalloc(&pointer, kFloats * sizeof(float)) != musaSuccess) return 1;
     musaMemcpy(pointer, host.data(), kFloats * sizeof(float), musaMemcpyHostToDevice);
   }
-  const double kernel = best_seconds(9, [&] {
-    scale_and_add<<<(kFloats + 255) / 256, 256>>>(device[0], device[1], device[2], kFloats);
-    musaDeviceSynchronize();
-  });
+  // In turns: what slows the machine down slows both.
+  double loop = 1e30, kernel = 1e30;
+  for (int round = 0; round < 60; ++round) {
+    loop = std::min(loop, best_seconds(1, [&] {
+                      plain_loop(host.data(), other.data(), result.data(), kFloats);
+                    }));
+    kernel = std::min(kernel, best_seconds(1, [&] {
+                        scale_and_add<<<(kFloats + 255) / 256, 256>>>(device[0], device[1],
+                                                                      device[2], kFloats);
+                        musaDeviceSynchronize();
+                      }));
+  }
   std::printf("barrier_free_ms %g %g\n", kernel * 1e3, loop * 1e3);
 
   constexpr int kTimes = 10000;
