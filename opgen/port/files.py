@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import codecs
-import os
-import tempfile
+import secrets
 from collections import Counter
 from dataclasses import dataclass, field
 from enum import Enum
@@ -134,16 +133,16 @@ def write_if_changed(path: Path, text: str) -> bool:
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """The whole file or none: an interrupted run never leaves half a file."""
+    """The whole file or none: an interrupted run leaves neither half a file nor a temporary one."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.")
+    # Named before it is made, so that it is removed wherever an interrupt comes; a long name has no room for another.
+    temporary = path.with_name(f".opgen-{secrets.token_hex(8)}")
     try:
-        with os.fdopen(descriptor, "wb") as stream:
+        with temporary.open("xb") as stream:
             stream.write(data)
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(path)
+        temporary.replace(path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 

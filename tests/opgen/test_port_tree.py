@@ -16,6 +16,7 @@ from click.testing import CliRunner, Result
 import opgen.port.ours
 from opgen.cli import opgen as command_line
 from opgen.port import State, Tree, load_mapping, port_text, port_tree, run
+from opgen.port.files import write_atomically
 
 ROOT = Path(__file__).parents[2]
 
@@ -145,6 +146,27 @@ def test_what_an_interrupted_run_has_written_is_known_to_the_next(
     (source / "a.cu").write_text("int news;\n")
     assert port_tree(source, tmp_path / "out").problems == ()
     assert files(tmp_path / "out")["a.mu"] == "int news;\n"
+
+
+def test_an_interrupt_while_a_file_is_made_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = Path.open
+
+    def interrupted(path: Path, *arguments: str) -> object:
+        opened(path, *arguments).close()  # type: ignore[call-overload]
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Path, "open", interrupted)
+        write_atomically(tmp_path / "a.mu", b"text")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_names_may_be_as_long_as_the_disk_allows(tmp_path: Path) -> None:
+    source = tmp_path / "src"
+    source.mkdir()
+    (source / f"{'日' * 84}.cu").write_text("cudaStream_t s;\n")
+    assert port_tree(source, tmp_path / "out").problems == ()
+    assert files(tmp_path / "out") == {f"{'日' * 84}.mu": "musaStream_t s;\n"}
 
 
 def test_a_port_whose_source_is_gone_is_removed_only_when_asked(source: Path, tmp_path: Path) -> None:
