@@ -135,6 +135,7 @@ def test_the_folder_of_default_rules_is_read(
         ({"mapping_rule": "{"}, "mapping_rule:1:2: error: mapping_rule is not JSON"),
         ({"mapping_rule": {"a": 1}}, "mapping_rule: error: rules are an object"),
         ({"ignore_dir_paths": '{"a": 1}'}, "error: ignore_dir_paths is a list of folders"),
+        ({"ignore_dir_paths": [3]}, "error: ignore_dir_paths is a list of folders"),
         ({"drop_default_mapping": True}, "error: drop_default_mapping leaves no rules at all"),
         ({"mapping_dir_path": "nowhere"}, "nowhere: error: there is no such folder of rules"),
     ],
@@ -143,6 +144,14 @@ def test_arguments_that_make_no_sense(package: Path, arguments: dict[str, object
     with pytest.raises(OpgenError) as error:
         SimplePorting(**{"cuda_dir_path": "csrc", **arguments}).run()
     assert message in str(error.value)
+
+
+def test_the_port_lies_beside_the_folder_however_that_is_named(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    beside = Path("csrc").absolute().with_name("csrc_musa")
+    names = ["csrc", "csrc/", "./csrc", "csrc/pytorch/.."]
+    assert {SimplePorting(name).musa_dir_path for name in names} == {beside}
+    monkeypatch.chdir("csrc/pytorch")
+    assert SimplePorting("..").musa_dir_path == beside
 
 
 def test_the_command_takes_what_the_class_takes(package: Path) -> None:

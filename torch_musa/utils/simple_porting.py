@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -53,7 +54,8 @@ class SimplePorting:
     ) -> None:
         self.cuda_dir_path = Path(cuda_dir_path or "cuda")
         ignored = _parsed(ignore_dir_paths, "ignore_dir_paths") or []
-        if not isinstance(ignored, (list, tuple)):
+        paths = isinstance(ignored, (list, tuple)) and all(isinstance(path, (str, os.PathLike)) for path in ignored)
+        if not isinstance(ignored, (list, tuple)) or not paths:
             raise OpgenError("ignore_dir_paths is a list of folders", hint='["csrc/npu"]')
         self.ignore_dir_paths = tuple(Path(path) for path in ignored)
         own = _parsed(mapping_rule, "mapping_rule") or {}
@@ -68,7 +70,7 @@ class SimplePorting:
     @property
     def musa_dir_path(self) -> Path:
         """Where the port goes."""
-        whole = self.cuda_dir_path.absolute()
+        whole = Path(os.path.abspath(self.cuda_dir_path))  # noqa: PTH100  # `..` has a name only where it is resolved
         return whole.with_name(f"{whole.name}_musa")
 
     def run(self) -> TreeReport:
