@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from torch_musa.utils import _compilation, _loading, _toolchain
+from torch_musa.utils import _compilation, _loading, _sources, _toolchain
 from torch_musa.utils._includes import included
 from torch_musa.utils.musa_extension import BuildExtension, MUSAExtension, load, load_inline
 
@@ -182,6 +182,26 @@ def test_what_is_included_is_found_without_searching_folders(tmp_path: Path) -> 
     found = included([tmp_path / "src/a.cu"], [tmp_path / "inc"])
     names = ["inc/sub/c.h", "inc/sub/e.h", "src/a.cu", "src/b.h", "up/d.cuh"]
     assert [path.relative_to(tmp_path).as_posix() for path in found] == names
+
+
+def test_headers_of_include_folders_are_ported_wherever_these_lie(tmp_path: Path) -> None:
+    texts = {
+        "csrc/cuda/a.cu": "#include <helper.h>\n#include <inner.h>\n#include <plain.h>\n",
+        "csrc/cuda/include/inner.h": "cudaStream_t a;\n",
+        "csrc/common/helper.h": "cudaStream_t b;\n",
+        "plain/plain.h": "int c;\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    folders = [tmp_path / "csrc/cuda/include", tmp_path / "csrc/common", tmp_path / "plain"]
+    found = _sources.ported([tmp_path / "csrc/cuda/a.cu"], folders, tmp_path / "out")
+
+    def first(name: str) -> str:
+        return next((folder / name).read_text() for folder in found.include_dirs if (folder / name).is_file())
+
+    assert [first(name) for name in ("inner.h", "helper.h")] == ["musaStream_t a;\n", "musaStream_t b;\n"]
+    assert not list((tmp_path / "out").rglob("plain.h"))
 
 
 def test_texts_are_written_once_and_as_they_are(tmp_path: Path) -> None:

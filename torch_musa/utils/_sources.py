@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from opgen.port.files import State
 from torch_musa.utils._compilation import BuildFailed
 from torch_musa.utils._includes import included
 
+_CUDA = re.compile(rb"cuda|cublas|curand|cufft|cusolver|cusparse|nccl", re.IGNORECASE)
 _BY_HAND = {".cu": ".mu", ".cuh": ".muh"}
 
 
@@ -27,9 +29,9 @@ class Sources:
 def ported(files: Sequence[Path], include_dirs: Sequence[Path], out: Path) -> Sources:
     """The sources with each `.cu` replaced by its port, below `out`.
 
-    Ported with it is what it includes of its own folder, and of each folder of headers from which it includes a `.cuh`;
-    both ports are looked at before the folders given. Raises BuildFailed with the report where one of the sources
-    cannot be ported.
+    Ported with it is what it includes of its own folder, and of each folder of headers from which it includes one that
+    speaks of CUDA; both ports are looked at before the folders given. Raises BuildFailed with the report where one of
+    the sources cannot be ported.
     """
     cuda = [path.resolve() for path in files if path.suffix == ".cu"]
     if not cuda:
@@ -37,7 +39,7 @@ def ported(files: Sequence[Path], include_dirs: Sequence[Path], out: Path) -> So
     headers = [path.resolve() for path in included(cuda, include_dirs)]
     folders = list(dict.fromkeys(path.parent for path in cuda))
     for folder in (path.resolve() for path in include_dirs):
-        if folder not in folders and any(h.suffix == ".cuh" and h.is_relative_to(folder) for h in headers):
+        if folder not in folders and any(_of_cuda(h) for h in headers if h.is_relative_to(folder)):
             folders.append(folder)
     places = {folder: out / f"{number}-{folder.name}" for number, folder in enumerate(folders)}
     reports: dict[Path, FileReport] = {}
@@ -54,6 +56,10 @@ def ported(files: Sequence[Path], include_dirs: Sequence[Path], out: Path) -> So
         found.append(report.target if report is not None else path)
     _tell(reports, set(cuda))
     return Sources(tuple(found), (*places.values(), *include_dirs))
+
+
+def _of_cuda(header: Path) -> bool:
+    return header.suffix == ".cuh" or _CUDA.search(header.read_bytes()) is not None
 
 
 def _tell(reports: dict[Path, FileReport], wanted: set[Path]) -> None:
