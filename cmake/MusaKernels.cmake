@@ -13,7 +13,7 @@ function(opgen_port_torch_headers out)
   set(folder ${CMAKE_BINARY_DIR}/ported/wheel)
   file(REMOVE ${folder}.json)
   execute_process(
-    COMMAND ${CMAKE_COMMAND} -E env PYTHONPATH=${CMAKE_SOURCE_DIR} PYTHONDONTWRITEBYTECODE=1
+    COMMAND ${CMAKE_COMMAND} -E env --modify PYTHONPATH=path_list_prepend:${CMAKE_SOURCE_DIR} PYTHONDONTWRITEBYTECODE=1
             ${Python3_EXECUTABLE} -m opgen.port ${TORCH_DIR} --torch-headers
             --own ${CMAKE_SOURCE_DIR}/torch_musa/csrc/porting --out ${folder} --report ${folder}.json
     RESULT_VARIABLE failed OUTPUT_QUIET ERROR_VARIABLE messages)

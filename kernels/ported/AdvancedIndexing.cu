@@ -134,7 +134,7 @@ void index_kernel(TensorIteratorBase& iter, IntArrayRef sizes, IntArrayRef strid
 
 void add_indexed(TensorIteratorBase& iter, const Indexing& indexing) {
   AT_DISPATCH_V2(iter.dtype(), "index_put_cuda", AT_WRAP([&] {
-                   for_each_index(iter.device(0), iter.numel(), [indexing] GPU_LAMBDA(int64_t i) {
+                   for_each_index(iter.device(0), iter.numel(), [indexing] __device__(int64_t i) {
                      char* out;
                      char* in;
                      indexing.locate<>(i, out, in);

@@ -3,7 +3,6 @@
 #include <ATen/NumericUtils.h>
 #include <ATen/native/BinaryOps.h>
 #include <ATen/native/cuda/Loops.cuh>
-#include <ATen/native/cuda/Math.cuh>
 
 #include <c10/util/copysign.h>
 
@@ -11,6 +10,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "kernels/ported/DeviceMath.cuh"
 #include "kernels/ported/IncompleteGamma.cuh"
 #include "kernels/ported/OpmathDispatch.cuh"
 

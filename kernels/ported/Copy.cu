@@ -4,6 +4,7 @@
 #include <ATen/native/cuda/Loops.cuh>
 
 #include "kernels/ported/EachElement.cuh"
+#include "kernels/ported/OpaqueKernel.cuh"
 #include "kernels/ported/PortedKernels.h"
 
 namespace at::musa {
@@ -12,7 +13,7 @@ namespace {
 // Of one dtype: only the size of an element matters.
 void move(TensorIteratorBase& iter) {
   DISPATCH_WORD(iter.element_size(0), [&] {
-    native::gpu_kernel_opaque(iter, [] GPU_LAMBDA(word_t x) -> word_t { return x; });
+    opaque_kernel<word_t>(iter, [] GPU_LAMBDA(word_t x) -> word_t { return x; });
   });
 }
 

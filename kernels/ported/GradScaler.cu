@@ -22,6 +22,14 @@ void check_number(const Tensor& tensor, ScalarType dtype, const char* name) {
               ", but is one of ", tensor.scalar_type());
 }
 
+// Threads of several blocks may come here. (gpu_kernel's functor is the host's as well to a device
+// compiler, which has atomics for the device alone.)
+__host__ __device__ inline void raise(float* flag) {
+#if !defined(__MUSA__) || defined(__CUDA_ARCH__)
+  atomicExch(flag, 1.0f);
+#endif
+}
+
 }  // namespace
 
 void AmpForeachNonFiniteCheckAndUnscale_(TensorList self, Tensor& found_inf,
@@ -38,8 +46,7 @@ void AmpForeachNonFiniteCheckAndUnscale_(TensorList self, Tensor& found_inf,
     AT_DISPATCH_FLOATING_TYPES(
         native::opmath_dtype(iter), "_amp_foreach_non_finite_check_and_unscale_cuda", [&] {
           native::gpu_kernel(iter, [found, factor] GPU_LAMBDA(scalar_t x) -> scalar_t {
-            // Threads of several blocks may come here.
-            if (!std::isfinite(x)) atomicExch(found, 1.0f);
+            if (!std::isfinite(x)) raise(found);
             const float inverse = *factor;
             return inverse == 1.0f ? x : static_cast<scalar_t>(x * inverse);
           });

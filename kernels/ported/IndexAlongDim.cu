@@ -115,7 +115,7 @@ void index_add_kernel(TensorIterator& iter, int64_t dim, int64_t size, int64_t s
       iter.dtype(0), "index_add", AT_WRAP([&] {
         const auto factor = alpha.to<at::opmath_type<scalar_t>>();
         const bool int_index = iter.dtype(1) == kInt;
-        for_each_index(iter.device(0), iter.numel(), [=] GPU_LAMBDA(int64_t i) {
+        for_each_index(iter.device(0), iter.numel(), [=] __device__(int64_t i) {
           const auto at = offsets.get(static_cast<uint32_t>(i));
           const int64_t slice = int_index ? *reinterpret_cast<const int32_t*>(index + at[1])
                                           : *reinterpret_cast<const int64_t*>(index + at[1]);
@@ -201,7 +201,7 @@ void put_kernel(TensorIterator& iter, const TensorBase& self, bool accumulate) {
   }
   AT_DISPATCH_V2(
       self.scalar_type(), "put_cuda", AT_WRAP([&] {
-        for_each_index(self.device(), iter.numel(), [=] GPU_LAMBDA(int64_t i) {
+        for_each_index(self.device(), iter.numel(), [=] __device__(int64_t i) {
           const auto at = offsets.get(static_cast<uint32_t>(i));
           const int64_t element =
               checked_flat_index(*reinterpret_cast<const int64_t*>(index + at[1]), numel);

@@ -123,20 +123,20 @@ std::tuple<Tensor, Tensor, Tensor> ThnnFusedLstmCell(const Tensor& input_gates,
     auto* new_hidden = hy.mutable_data_ptr<scalar_t>();
     auto* new_cell = cy.mutable_data_ptr<scalar_t>();
     auto* saved = workspace.mutable_data_ptr<scalar_t>();
-    native::for_each_index(
-        cx.device(), cx.numel(), [=, hidden = cell.hidden] GPU_LAMBDA(int64_t i) {
-          const int64_t column = i % hidden, row = (i / hidden) * kLstmGates * hidden;
-          acc_t value[kLstmGates];
-          for (int64_t gate = 0; gate < kLstmGates; ++gate) {
-            const int64_t at = gate * hidden + column;
-            const acc_t sum = gates.sum(row + at, at);
-            value[gate] = gate == 2 ? std::tanh(sum) : sigmoid(sum);
-            saved[row + at] = static_cast<scalar_t>(value[gate]);
-          }
-          const acc_t state = value[1] * static_cast<acc_t>(old_cell[i]) + value[0] * value[2];
-          new_cell[i] = static_cast<scalar_t>(state);
-          new_hidden[i] = static_cast<scalar_t>(value[3] * std::tanh(state));
-        });
+    const int64_t hidden = cell.hidden;
+    native::for_each_index(cx.device(), cx.numel(), [=] GPU_LAMBDA(int64_t i) {
+      const int64_t column = i % hidden, row = (i / hidden) * kLstmGates * hidden;
+      acc_t value[kLstmGates];
+      for (int64_t gate = 0; gate < kLstmGates; ++gate) {
+        const int64_t at = gate * hidden + column;
+        const acc_t sum = gates.sum(row + at, at);
+        value[gate] = gate == 2 ? std::tanh(sum) : sigmoid(sum);
+        saved[row + at] = static_cast<scalar_t>(value[gate]);
+      }
+      const acc_t state = value[1] * static_cast<acc_t>(old_cell[i]) + value[0] * value[2];
+      new_cell[i] = static_cast<scalar_t>(state);
+      new_hidden[i] = static_cast<scalar_t>(value[3] * std::tanh(state));
+    });
   });
   return {hy, cy, workspace};
 }
@@ -205,22 +205,22 @@ std::tuple<Tensor, Tensor> ThnnFusedGruCell(const Tensor& input_gates, const Ten
     const auto* old_state = cell.state.const_data_ptr<scalar_t>();
     auto* new_state = hy.mutable_data_ptr<scalar_t>();
     auto* saved = workspace.mutable_data_ptr<scalar_t>();
-    native::for_each_index(
-        hx.device(), hx.numel(), [=, hidden = cell.hidden] GPU_LAMBDA(int64_t i) {
-          const int64_t column = i % hidden, batch = i / hidden;
-          const int64_t row = batch * kGruGates * hidden;
-          const acc_t reset = sigmoid(gates.sum(row + column, column));
-          const acc_t update = sigmoid(gates.sum(row + hidden + column, hidden + column));
-          const int64_t at = 2 * hidden + column;
-          const acc_t from_hidden = gates.from_hidden(row + at, at);
-          const acc_t candidate = std::tanh(gates.from_input(row + at, at) + reset * from_hidden);
-          const acc_t state = static_cast<acc_t>(old_state[i]);
-          new_state[i] = static_cast<scalar_t>(candidate + update * (state - candidate));
-          const acc_t values[kGruSaved] = {reset, update, candidate, state, from_hidden};
-          for (int64_t n = 0; n < kGruSaved; ++n) {
-            saved[(batch * kGruSaved + n) * hidden + column] = static_cast<scalar_t>(values[n]);
-          }
-        });
+    const int64_t hidden = cell.hidden;
+    native::for_each_index(hx.device(), hx.numel(), [=] GPU_LAMBDA(int64_t i) {
+      const int64_t column = i % hidden, batch = i / hidden;
+      const int64_t row = batch * kGruGates * hidden;
+      const acc_t reset = sigmoid(gates.sum(row + column, column));
+      const acc_t update = sigmoid(gates.sum(row + hidden + column, hidden + column));
+      const int64_t at = 2 * hidden + column;
+      const acc_t from_hidden = gates.from_hidden(row + at, at);
+      const acc_t candidate = std::tanh(gates.from_input(row + at, at) + reset * from_hidden);
+      const acc_t state = static_cast<acc_t>(old_state[i]);
+      new_state[i] = static_cast<scalar_t>(candidate + update * (state - candidate));
+      const acc_t values[kGruSaved] = {reset, update, candidate, state, from_hidden};
+      for (int64_t n = 0; n < kGruSaved; ++n) {
+        saved[(batch * kGruSaved + n) * hidden + column] = static_cast<scalar_t>(values[n]);
+      }
+    });
   });
   return {hy, workspace};
 }

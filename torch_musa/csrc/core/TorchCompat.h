@@ -28,6 +28,9 @@
 #define MUSA_HAS_DEVICE_CAPABILITY 0
 #endif
 
+// gpu_kernel_opaque, in the device headers of the wheel.
+#define MUSA_HAS_GPU_KERNEL_OPAQUE MUSA_TORCH_AT_LEAST(2, 13)
+
 // torch.accelerator.Graph (from 2.12), behind which each backend registers its graphs.
 #if __has_include(<ATen/core/GraphImplInterface.h>)
 #define MUSA_HAS_GRAPH_INTERFACE 1
