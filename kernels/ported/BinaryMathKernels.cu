@@ -155,10 +155,14 @@ void logaddexp2_kernel(TensorIteratorBase& iter) {
   GPU_BINARY_FLOATING("logaddexp2_cuda", logaddexp2_of(a, b));
 }
 
+template <typename T>
+C10_HOST_DEVICE DEVICE_OUT_OF_LINE T zeta_of(T a, T b) {
+  return zeta<T, /*is_cuda=*/false>(a, b);
+}
+
 void zeta_kernel(TensorIteratorBase& iter) {
   // As on the CPU, not for Half and BFloat16.
-  AT_DISPATCH_FLOATING_TYPES(iter.common_dtype(), "zeta_cuda",
-                             GPU_BINARY_BODY((zeta<scalar_t, /*is_cuda=*/false>(a, b))));
+  AT_DISPATCH_FLOATING_TYPES(iter.common_dtype(), "zeta_cuda", GPU_BINARY_BODY(zeta_of(a, b)));
 }
 
 // These two look at bits, so they run on the dtype itself.

@@ -57,7 +57,7 @@ def steps(arguments: argparse.Namespace) -> list[Step]:
     python = sys.executable
     opgen = (python, "-m", "opgen.cli")
     # Every process holds a context on the GPU, some 500 MB of its memory: more of them than this gain nothing.
-    workers = str(min(arguments.jobs, 8))
+    workers = str(min(arguments.jobs, 12))
     pytest = (python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", workers, "--timeout", "300")
     found = [
         Step("build", (*opgen, "build", "--target", "cuda", "--jobs", str(arguments.jobs), *_arch(arguments)), 1500),
@@ -68,8 +68,10 @@ def steps(arguments: argparse.Namespace) -> list[Step]:
     ]
     if shutil.which("compute-sanitizer"):
         check = ("compute-sanitizer", "--error-exitcode", "9", "--tool")
-        small = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/ops/test_own_operators.py")
-        found += [Step(tool, (*check, tool, python, *small), 900) for tool in ("memcheck", "racecheck")]
+        small = (python, str(ROOT / "tests/gpu/sanitize.py"), "--seconds", str(arguments.sanitize_seconds))
+        found += [
+            Step(tool, (*check, tool, *small), arguments.sanitize_seconds + 300) for tool in ("memcheck", "racecheck")
+        ]
     wanted = arguments.only or [step.name for step in found]
     return [step for step in found if step.name in wanted]
 
@@ -139,6 +141,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--wheels", type=Path, metavar="DIR", help="wheels that --fetch has made")
     parser.add_argument("--logs", type=Path, default=ROOT / "build" / "gpu-logs", help="where the logs go")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--sanitize-seconds", type=int, default=1200, help="for each tool of compute-sanitizer")
     parser.add_argument("--arch", help="architecture of the card where it is not in this machine: 90")
     parser.add_argument(
         "--only", action="append", metavar="STEP", help="build, target, digits, ops, runtime, memcheck ..."

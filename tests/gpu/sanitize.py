@@ -1,0 +1,53 @@
+"""Every operator whose kernel is of kernels/ported, with a few small operands each: what compute-sanitizer looks at.
+
+    compute-sanitizer --error-exitcode 9 python tests/gpu/sanitize.py [--cases N] [--seconds S] [--only TEXT]
+
+Whether values are right is for tests/ops; here a wrong one is a line of output. Exit code: 2 where an operator could
+not be run at all; else 0, and the sanitizer has its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+
+import torch
+
+import torch_musa  # noqa: F401  (says what to do when nothing is built)
+from opgen.testing import check_overload
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cases", type=int, default=3, help="operands tried of each overload")
+    parser.add_argument("--seconds", type=float, default=3600, help="after which the rest is left out, and counted")
+    parser.add_argument("--only", default="", metavar="TEXT", help="overloads whose name contains it")
+    arguments = parser.parse_args(words)
+    end = time.monotonic() + arguments.seconds
+    table = torch.musa.op_table()
+    ported = [op for op in sorted(table) if table[op].get("family") == "ported" and arguments.only in op]
+    done, differ, broken = 0, 0, 0
+    for op in ported:
+        if time.monotonic() > end:
+            break
+        try:
+            check_overload(op, count=arguments.cases, shrink=False)
+        except (AssertionError, LookupError) as error:
+            differ += 1
+            print(f"{op}: {str(error).splitlines()[0]}", flush=True)
+        except RuntimeError as error:
+            broken += 1
+            print(f"{op}: {type(error).__name__}: {str(error).splitlines()[0]}", flush=True)
+        done += 1
+    torch.musa.synchronize()
+    left = len(ported) - done
+    print(
+        f"{done} ported overloads run, {differ} gave other values, {broken} did not run, {left} left for lack of time"
+    )
+    return 2 if broken or not done else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
