@@ -4,8 +4,6 @@
 #include <ATen/native/BinaryOps.h>
 #include <ATen/native/cuda/Loops.cuh>
 
-#include <c10/util/copysign.h>
-
 #include <cstring>
 #include <limits>
 #include <type_traits>
@@ -20,8 +18,14 @@
     gpu_kernel_with_scalars(                                                             \
         iter, [] GPU_LAMBDA(scalar_t a, scalar_t b) -> scalar_t { return EXPRESSION; }); \
   }
+#define GPU_BINARY_CALLED_BODY(EXPRESSION)                                                       \
+  [&] {                                                                                          \
+    gpu_kernel_with_scalars(iter, [] GPU_LAMBDA(scalar_t a, scalar_t b) GPU_CALLED -> scalar_t { \
+      return EXPRESSION;                                                                         \
+    });                                                                                          \
+  }
 #define GPU_BINARY_FLOATING(NAME, EXPRESSION) \
-  AT_DISPATCH_FLOATING_TYPES(opmath_dtype(iter), NAME, GPU_BINARY_BODY(EXPRESSION))
+  AT_DISPATCH_FLOATING_TYPES(opmath_dtype(iter), NAME, GPU_BINARY_CALLED_BODY(EXPRESSION))
 
 namespace at::native {
 namespace {
@@ -111,9 +115,14 @@ __host__ __device__ inline T logaddexp2_of(T a, T b) {
 }
 
 template <typename T>
+__host__ __device__ inline T magnitude_of(T x) {
+  return x < 0 ? static_cast<T>(-x) : x;
+}
+
+template <typename T>
 __host__ __device__ inline T gcd_of(T a, T b) {
-  a = abs_impl(a);
-  b = abs_impl(b);
+  a = magnitude_of(a);
+  b = magnitude_of(b);
   while (a != 0) {
     const T rest = static_cast<T>(b % a);
     b = a;
@@ -125,7 +134,7 @@ __host__ __device__ inline T gcd_of(T a, T b) {
 template <typename T>
 __host__ __device__ inline T lcm_of(T a, T b) {
   const T divisor = gcd_of(a, b);
-  return divisor == 0 ? T(0) : abs_impl(static_cast<T>(a / divisor * b));
+  return divisor == 0 ? T(0) : magnitude_of(static_cast<T>(a / divisor * b));
 }
 
 void atan2_kernel(TensorIteratorBase& iter) { GPU_BINARY_FLOATING("atan2_cuda", std::atan2(a, b)); }
@@ -148,37 +157,43 @@ void igammac_kernel(TensorIteratorBase& iter) {
 
 void logaddexp_kernel(TensorIteratorBase& iter) {
   AT_DISPATCH_FLOATING_AND_COMPLEX_TYPES(opmath_dtype(iter), "logaddexp_cuda",
-                                         GPU_BINARY_BODY(logaddexp_of(a, b)));
+                                         GPU_BINARY_CALLED_BODY(logaddexp_of(a, b)));
 }
 
 void logaddexp2_kernel(TensorIteratorBase& iter) {
   GPU_BINARY_FLOATING("logaddexp2_cuda", logaddexp2_of(a, b));
 }
 
-template <typename T>
-C10_HOST_DEVICE DEVICE_OUT_OF_LINE T zeta_of(T a, T b) {
-  return zeta<T, /*is_cuda=*/false>(a, b);
-}
-
 void zeta_kernel(TensorIteratorBase& iter) {
   // As on the CPU, not for Half and BFloat16.
-  AT_DISPATCH_FLOATING_TYPES(iter.common_dtype(), "zeta_cuda", GPU_BINARY_BODY(zeta_of(a, b)));
+  AT_DISPATCH_FLOATING_TYPES(iter.common_dtype(), "zeta_cuda",
+                             GPU_BINARY_CALLED_BODY((zeta<scalar_t, /*is_cuda=*/false>(a, b))));
+}
+
+// a with the sign of b, also of a zero or NaN.
+template <typename T>
+__host__ __device__ inline T copysign_of(T a, T b) {
+  if constexpr (std::is_floating_point_v<T>) {
+    return std::copysign(a, b);
+  } else {
+    return T(static_cast<uint16_t>((a.x & 0x7fff) | (b.x & 0x8000)), T::from_bits());
+  }
 }
 
 // These two look at bits, so they run on the dtype itself.
 void copysign_kernel(TensorIteratorBase& iter) {
   AT_DISPATCH_FLOATING_TYPES_AND2(kHalf, kBFloat16, iter.common_dtype(), "copysign_cuda",
-                                  GPU_BINARY_BODY(c10::copysign(a, b)));
+                                  GPU_BINARY_BODY(copysign_of(a, b)));
 }
 
 void nextafter_kernel(TensorIteratorBase& iter) {
   AT_DISPATCH_FLOATING_TYPES_AND2(kHalf, kBFloat16, iter.common_dtype(), "nextafter_cuda",
-                                  GPU_BINARY_BODY(nextafter_of(a, b)));
+                                  GPU_BINARY_CALLED_BODY(nextafter_of(a, b)));
 }
 
 void fmax_kernel(TensorIteratorBase& iter) {
   if (isFloatingType(iter.common_dtype())) {
-    GPU_BINARY_FLOATING("fmax_cuda", std::fmax(a, b));
+    AT_DISPATCH_FLOATING_TYPES(opmath_dtype(iter), "fmax_cuda", GPU_BINARY_BODY(std::fmax(a, b)));
     return;
   }
   AT_DISPATCH_INTEGRAL_TYPES_AND(kBool, iter.common_dtype(), "fmax_cuda",
@@ -187,7 +202,7 @@ void fmax_kernel(TensorIteratorBase& iter) {
 
 void fmin_kernel(TensorIteratorBase& iter) {
   if (isFloatingType(iter.common_dtype())) {
-    GPU_BINARY_FLOATING("fmin_cuda", std::fmin(a, b));
+    AT_DISPATCH_FLOATING_TYPES(opmath_dtype(iter), "fmin_cuda", GPU_BINARY_BODY(std::fmin(a, b)));
     return;
   }
   AT_DISPATCH_INTEGRAL_TYPES_AND(kBool, iter.common_dtype(), "fmin_cuda",
@@ -201,11 +216,11 @@ void heaviside_kernel(TensorIteratorBase& iter) {
 }
 
 void gcd_kernel(TensorIteratorBase& iter) {
-  AT_DISPATCH_INTEGRAL_TYPES(iter.common_dtype(), "gcd_cuda", GPU_BINARY_BODY(gcd_of(a, b)));
+  AT_DISPATCH_INTEGRAL_TYPES(iter.common_dtype(), "gcd_cuda", GPU_BINARY_CALLED_BODY(gcd_of(a, b)));
 }
 
 void lcm_kernel(TensorIteratorBase& iter) {
-  AT_DISPATCH_INTEGRAL_TYPES(iter.common_dtype(), "lcm_cuda", GPU_BINARY_BODY(lcm_of(a, b)));
+  AT_DISPATCH_INTEGRAL_TYPES(iter.common_dtype(), "lcm_cuda", GPU_BINARY_CALLED_BODY(lcm_of(a, b)));
 }
 
 }  // namespace

@@ -16,14 +16,6 @@
 #include <ATen/native/cuda/Math.cuh>
 #endif
 
-/// A function of hundreds of operations is called by each of gpu_kernel's loops, not repeated in
-/// it: a device compiler takes minutes for such a source otherwise.
-#ifdef __MUSA__
-#define DEVICE_OUT_OF_LINE __noinline__
-#else
-#define DEVICE_OUT_OF_LINE
-#endif
-
 namespace at::native {
 
 template <typename T>

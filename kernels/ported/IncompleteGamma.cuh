@@ -13,8 +13,6 @@
 #include <limits>
 #include <type_traits>
 
-#include "kernels/ported/DeviceMath.cuh"
-
 namespace at::native {
 namespace incomplete_gamma {
 
@@ -368,13 +366,13 @@ __host__ __device__ inline T regularized(T a, T x) {
 /// doubles; relative errors stay within a few units of the last place, far in the tail too.
 /// Not-a-number for a negative argument and for a = x = 0.
 template <typename T>
-__host__ __device__ DEVICE_OUT_OF_LINE T regularized_lower_gamma(T a, T x) {
+__host__ __device__ inline T regularized_lower_gamma(T a, T x) {
   return incomplete_gamma::regularized<incomplete_gamma::Tail::kLower>(a, x);
 }
 
 /// Q(a, x) = 1 - P(a, x), the regularized upper incomplete gamma function, likewise.
 template <typename T>
-__host__ __device__ DEVICE_OUT_OF_LINE T regularized_upper_gamma(T a, T x) {
+__host__ __device__ inline T regularized_upper_gamma(T a, T x) {
   return incomplete_gamma::regularized<incomplete_gamma::Tail::kUpper>(a, x);
 }
 

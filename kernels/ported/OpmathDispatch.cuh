@@ -30,10 +30,24 @@ inline ScalarType opmath_dtype(const TensorIteratorBase& iter) {
 
 }  // namespace at::native
 
+/// Follows the parameters of a functor of hundreds of operations: gpu_kernel's loops (some ten for
+/// each type) call it instead of repeating it, which takes a device compiler minutes.
+#ifdef __MUSA__
+#define GPU_CALLED __attribute__((noinline))
+#else
+#define GPU_CALLED
+#endif
+
 // Bodies of unary kernels on `iter`: EXPRESSION is a function of `x`, of type scalar_t.
 #define GPU_UNARY_BODY(EXPRESSION) \
   [&] { gpu_kernel(iter, [] GPU_LAMBDA(scalar_t x) -> scalar_t { return EXPRESSION; }); }
+#define GPU_UNARY_CALLED_BODY(EXPRESSION) \
+  [&] { gpu_kernel(iter, [] GPU_LAMBDA(scalar_t x) GPU_CALLED -> scalar_t { return EXPRESSION; }); }
 #define GPU_UNARY_FLOATING(NAME, EXPRESSION) \
   AT_DISPATCH_FLOATING_TYPES(opmath_dtype(iter), NAME, GPU_UNARY_BODY(EXPRESSION))
-#define GPU_UNARY_FLOATING_AND_COMPLEX(NAME, EXPRESSION) \
-  AT_DISPATCH_FLOATING_AND_COMPLEX_TYPES(opmath_dtype(iter), NAME, GPU_UNARY_BODY(EXPRESSION))
+#define GPU_UNARY_FLOATING_AND_COMPLEX(NAME, EXPRESSION)                                    \
+  if (isComplexType(iter.common_dtype())) {                                                 \
+    AT_DISPATCH_COMPLEX_TYPES(opmath_dtype(iter), NAME, GPU_UNARY_CALLED_BODY(EXPRESSION)); \
+  } else {                                                                                  \
+    GPU_UNARY_FLOATING(NAME, EXPRESSION);                                                   \
+  }

@@ -4,35 +4,66 @@
 #include <ATen/native/cuda/Loops.cuh>
 
 #include "kernels/ported/DeviceMath.cuh"
+#include "kernels/ported/OpmathDispatch.cuh"
 
-// NAME_kernel for NAME_forward. As on the CPU, not for Half and BFloat16.
-#define GPU_POLYNOMIAL(NAME)                                                                    \
-  template <typename T>                                                                         \
-  C10_HOST_DEVICE DEVICE_OUT_OF_LINE T NAME##_of(T x, T n) {                                    \
-    return NAME##_forward(x, n);                                                                \
-  }                                                                                             \
-  void NAME##_kernel(TensorIteratorBase& iter) {                                                \
-    AT_DISPATCH_FLOATING_TYPES(iter.common_dtype(), #NAME "_cuda", [&] {                        \
-      gpu_kernel_with_scalars(                                                                  \
-          iter, [] GPU_LAMBDA(scalar_t x, scalar_t n) -> scalar_t { return NAME##_of(x, n); }); \
-    });                                                                                         \
-  }
+// As on the CPU, not for Half and BFloat16.
+#define GPU_POLYNOMIAL(NAME, FORWARD)                                                            \
+  AT_DISPATCH_FLOATING_TYPES(iter.common_dtype(), NAME, [&] {                                    \
+    gpu_kernel_with_scalars(iter, [] GPU_LAMBDA(scalar_t x, scalar_t n) GPU_CALLED -> scalar_t { \
+      return FORWARD(x, n);                                                                      \
+    });                                                                                          \
+  })
 
 namespace at::native {
 namespace {
 
-GPU_POLYNOMIAL(chebyshev_polynomial_t)
-GPU_POLYNOMIAL(chebyshev_polynomial_u)
-GPU_POLYNOMIAL(chebyshev_polynomial_v)
-GPU_POLYNOMIAL(chebyshev_polynomial_w)
-GPU_POLYNOMIAL(hermite_polynomial_h)
-GPU_POLYNOMIAL(hermite_polynomial_he)
-GPU_POLYNOMIAL(laguerre_polynomial_l)
-GPU_POLYNOMIAL(legendre_polynomial_p)
-GPU_POLYNOMIAL(shifted_chebyshev_polynomial_t)
-GPU_POLYNOMIAL(shifted_chebyshev_polynomial_u)
-GPU_POLYNOMIAL(shifted_chebyshev_polynomial_v)
-GPU_POLYNOMIAL(shifted_chebyshev_polynomial_w)
+void chebyshev_polynomial_t_kernel(TensorIteratorBase& iter) {
+  GPU_POLYNOMIAL("chebyshev_polynomial_t_cuda", chebyshev_polynomial_t_forward);
+}
+
+void chebyshev_polynomial_u_kernel(TensorIteratorBase& iter) {
+  GPU_POLYNOMIAL("chebyshev_polynomial_u_cuda", chebyshev_polynomial_u_forward);
+}
+
+void chebyshev_polynomial_v_kernel(TensorIteratorBase& iter) {
+  GPU_POLYNOMIAL("chebyshev_polynomial_v_cuda", chebyshev_polynomial_v_forward);
+}
+
+void chebyshev_polynomial_w_kernel(TensorIteratorBase& iter) {
+  GPU_POLYNOMIAL("chebyshev_polynomial_w_cuda", chebyshev_polynomial_w_forward);
+}
+
+void hermite_polynomial_h_kernel(TensorIteratorBase& iter) {
+  GPU_POLYNOMIAL("hermite_polynomial_h_cuda", hermite_polynomial_h_forward);
+}
+
+void hermite_polynomial_he_kernel(TensorIteratorBase& iter) {
+  GPU_POLYNOMIAL("hermite_polynomial_he_cuda", hermite_polynomial_he_forward);
+}
+
+void laguerre_polynomial_l_kernel(TensorIteratorBase& iter) {
+  GPU_POLYNOMIAL("laguerre_polynomial_l_cuda", laguerre_polynomial_l_forward);
+}
+
+void legendre_polynomial_p_kernel(TensorIteratorBase& iter) {
+  GPU_POLYNOMIAL("legendre_polynomial_p_cuda", legendre_polynomial_p_forward);
+}
+
+void shifted_chebyshev_polynomial_t_kernel(TensorIteratorBase& iter) {
+  GPU_POLYNOMIAL("shifted_chebyshev_polynomial_t_cuda", shifted_chebyshev_polynomial_t_forward);
+}
+
+void shifted_chebyshev_polynomial_u_kernel(TensorIteratorBase& iter) {
+  GPU_POLYNOMIAL("shifted_chebyshev_polynomial_u_cuda", shifted_chebyshev_polynomial_u_forward);
+}
+
+void shifted_chebyshev_polynomial_v_kernel(TensorIteratorBase& iter) {
+  GPU_POLYNOMIAL("shifted_chebyshev_polynomial_v_cuda", shifted_chebyshev_polynomial_v_forward);
+}
+
+void shifted_chebyshev_polynomial_w_kernel(TensorIteratorBase& iter) {
+  GPU_POLYNOMIAL("shifted_chebyshev_polynomial_w_cuda", shifted_chebyshev_polynomial_w_forward);
+}
 
 }  // namespace
 

@@ -10,16 +10,10 @@
 #include "kernels/ported/DeviceMath.cuh"
 #include "kernels/ported/OpmathDispatch.cuh"
 
-// NAME_kernel for FUNCTION, one that the CPU does not have for Half and BFloat16: refused here with
-// the same message.
-#define GPU_UNARY_WIDE(NAME, FUNCTION)                                                            \
-  template <typename T>                                                                           \
-  C10_HOST_DEVICE DEVICE_OUT_OF_LINE T NAME##_of(T x) {                                           \
-    return FUNCTION(x);                                                                           \
-  }                                                                                               \
-  void NAME##_kernel(TensorIteratorBase& iter) {                                                  \
-    AT_DISPATCH_FLOATING_TYPES(iter.common_dtype(), #NAME "_cuda", GPU_UNARY_BODY(NAME##_of(x))); \
-  }
+// The functions that the CPU does not have for Half and BFloat16: refused here with the same
+// message.
+#define GPU_UNARY_WIDE(NAME, EXPRESSION) \
+  AT_DISPATCH_FLOATING_TYPES(iter.common_dtype(), NAME, GPU_UNARY_CALLED_BODY(EXPRESSION))
 
 namespace at::native {
 namespace {
@@ -61,13 +55,15 @@ void polygamma_kernel(TensorIteratorBase& iter, int64_t n) {
     return digamma_kernel(iter);
   }
   if (n == 1) {
-    AT_DISPATCH_FLOATING_TYPES(opmath_dtype(iter), "trigamma_cuda", GPU_UNARY_BODY(trigamma_of(x)));
+    AT_DISPATCH_FLOATING_TYPES(opmath_dtype(iter), "trigamma_cuda",
+                               GPU_UNARY_CALLED_BODY(trigamma_of(x)));
     return;
   }
   AT_DISPATCH_FLOATING_TYPES(opmath_dtype(iter), "polygamma_cuda", [&] {
     const auto order = static_cast<int>(n);
-    gpu_kernel(iter,
-               [order] GPU_LAMBDA(scalar_t x) -> scalar_t { return calc_polygamma(x, order); });
+    gpu_kernel(iter, [order] GPU_LAMBDA(scalar_t x) GPU_CALLED -> scalar_t {
+      return calc_polygamma(x, order);
+    });
   });
 }
 
@@ -99,21 +95,61 @@ void i1e_kernel(TensorIteratorBase& iter) { GPU_UNARY_FLOATING("i1e_cuda", calc_
 
 void entr_kernel(TensorIteratorBase& iter) { GPU_UNARY_FLOATING("entr_cuda", entropy_of(x)); }
 
-GPU_UNARY_WIDE(erfcx, calc_erfcx)
-GPU_UNARY_WIDE(log_ndtr, calc_log_ndtr)
-GPU_UNARY_WIDE(ndtri, calc_ndtri)
-GPU_UNARY_WIDE(airy_ai, airy_ai_forward)
-GPU_UNARY_WIDE(bessel_j0, bessel_j0_forward)
-GPU_UNARY_WIDE(bessel_j1, bessel_j1_forward)
-GPU_UNARY_WIDE(bessel_y0, bessel_y0_forward)
-GPU_UNARY_WIDE(bessel_y1, bessel_y1_forward)
-GPU_UNARY_WIDE(modified_bessel_i0, modified_bessel_i0_forward)
-GPU_UNARY_WIDE(modified_bessel_i1, modified_bessel_i1_forward)
-GPU_UNARY_WIDE(modified_bessel_k0, modified_bessel_k0_forward)
-GPU_UNARY_WIDE(modified_bessel_k1, modified_bessel_k1_forward)
-GPU_UNARY_WIDE(scaled_modified_bessel_k0, scaled_modified_bessel_k0_forward)
-GPU_UNARY_WIDE(scaled_modified_bessel_k1, scaled_modified_bessel_k1_forward)
-GPU_UNARY_WIDE(spherical_bessel_j0, spherical_bessel_j0_forward)
+void erfcx_kernel(TensorIteratorBase& iter) { GPU_UNARY_WIDE("erfcx_cuda", calc_erfcx(x)); }
+
+void log_ndtr_kernel(TensorIteratorBase& iter) {
+  GPU_UNARY_WIDE("log_ndtr_cuda", calc_log_ndtr(x));
+}
+
+void ndtri_kernel(TensorIteratorBase& iter) { GPU_UNARY_WIDE("ndtri_cuda", calc_ndtri(x)); }
+
+void airy_ai_kernel(TensorIteratorBase& iter) {
+  GPU_UNARY_WIDE("airy_ai_cuda", airy_ai_forward(x));
+}
+
+void bessel_j0_kernel(TensorIteratorBase& iter) {
+  GPU_UNARY_WIDE("bessel_j0_cuda", bessel_j0_forward(x));
+}
+
+void bessel_j1_kernel(TensorIteratorBase& iter) {
+  GPU_UNARY_WIDE("bessel_j1_cuda", bessel_j1_forward(x));
+}
+
+void bessel_y0_kernel(TensorIteratorBase& iter) {
+  GPU_UNARY_WIDE("bessel_y0_cuda", bessel_y0_forward(x));
+}
+
+void bessel_y1_kernel(TensorIteratorBase& iter) {
+  GPU_UNARY_WIDE("bessel_y1_cuda", bessel_y1_forward(x));
+}
+
+void modified_bessel_i0_kernel(TensorIteratorBase& iter) {
+  GPU_UNARY_WIDE("modified_bessel_i0_cuda", modified_bessel_i0_forward(x));
+}
+
+void modified_bessel_i1_kernel(TensorIteratorBase& iter) {
+  GPU_UNARY_WIDE("modified_bessel_i1_cuda", modified_bessel_i1_forward(x));
+}
+
+void modified_bessel_k0_kernel(TensorIteratorBase& iter) {
+  GPU_UNARY_WIDE("modified_bessel_k0_cuda", modified_bessel_k0_forward(x));
+}
+
+void modified_bessel_k1_kernel(TensorIteratorBase& iter) {
+  GPU_UNARY_WIDE("modified_bessel_k1_cuda", modified_bessel_k1_forward(x));
+}
+
+void scaled_modified_bessel_k0_kernel(TensorIteratorBase& iter) {
+  GPU_UNARY_WIDE("scaled_modified_bessel_k0_cuda", scaled_modified_bessel_k0_forward(x));
+}
+
+void scaled_modified_bessel_k1_kernel(TensorIteratorBase& iter) {
+  GPU_UNARY_WIDE("scaled_modified_bessel_k1_cuda", scaled_modified_bessel_k1_forward(x));
+}
+
+void spherical_bessel_j0_kernel(TensorIteratorBase& iter) {
+  GPU_UNARY_WIDE("spherical_bessel_j0_cuda", spherical_bessel_j0_forward(x));
+}
 
 }  // namespace
 

@@ -24,6 +24,8 @@ set(OPGEN_PCH_INCLUDES ${CUDAToolkit_INCLUDE_DIRS})
 set(OPGEN_NVCC_HOST_OPTIONS
   --extended-lambda --expt-relaxed-constexpr --diag-suppress=20012,20014,20208,177,611,997,2361,3142
   -Xcompiler=-Wno-sign-compare,-Wno-unused-local-typedefs)
+# A function of the host in a kernel is a warning by default, and gives some value when the kernel runs.
+list(APPEND OPGEN_NVCC_HOST_OPTIONS --Werror=cross-execution-space-call)
 # The operators of c10::Half and c10::BFloat16 are the ones meant; with CUDA's own beside them calls are ambiguous.
 list(APPEND OPGEN_NVCC_HOST_OPTIONS
   -D__CUDA_NO_HALF_OPERATORS__ -D__CUDA_NO_HALF_CONVERSIONS__ -D__CUDA_NO_HALF2_OPERATORS__

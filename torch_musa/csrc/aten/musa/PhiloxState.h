@@ -1,5 +1,7 @@
 #pragma once
 
+#include <c10/macros/Macros.h>
+
 #include <cstdint>
 
 namespace at::musa {
@@ -20,8 +22,10 @@ struct PhiloxState {
   const uint64_t* device_seed() const { return words; }
   const uint64_t* device_offset() const { return words + 1; }
 
-  uint64_t seed_now() const { return words == nullptr ? seed : words[0]; }
-  uint64_t offset_now() const { return words == nullptr ? offset : words[1] + offset; }
+  C10_HOST_DEVICE uint64_t seed_now() const { return words == nullptr ? seed : words[0]; }
+  C10_HOST_DEVICE uint64_t offset_now() const {
+    return words == nullptr ? offset : words[1] + offset;
+  }
 };
 
 }  // namespace at::musa
