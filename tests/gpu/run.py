@@ -58,7 +58,9 @@ def steps(arguments: argparse.Namespace) -> list[Step]:
     opgen = (python, "-m", "opgen.cli")
     # Every process holds a context on the GPU, some 500 MB of its memory: more of them than this gain nothing.
     workers = str(min(arguments.jobs, 12))
-    pytest = (python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", workers, "--timeout", "300")
+    # A line a test: the log of a run that was ended names what had failed by then.
+    pytest = (python, "-m", "pytest", "-v", "-p", "no:cacheprovider", "-p", "no:benchmark", "-n", workers)
+    pytest = (*pytest, "--timeout", "300", "--tb", "short", "--max-worker-restart", "50")
     found = [
         Step("build", (*opgen, "build", "--target", "cuda", "--jobs", str(arguments.jobs), *_arch(arguments)), 1500),
         Step("target", (python, "-c", SAY), 120),
