@@ -337,6 +337,18 @@ def test_a_killed_write_is_undone_by_the_next_run(tmp_path, monkeypatch, step):
     assert contents(tmp_path) == NEW
 
 
+@pytest.mark.parametrize("manifest", [None, "{}", "of another version"])
+def test_sources_of_an_older_layout_go_also_where_no_manifest_lists_them(tmp_path, manifest):
+    """A build compiles what lies there: each operator would be registered twice."""
+    write_tree(tmp_path, {"Register_00.cpp": f"// {tree.MARK}.\n", "Register_01.cpp": f"// {tree.MARK}.\n"}, "old", {})
+    (tmp_path / "mine.cpp").write_text("// Not generated.\n")
+    listing = tmp_path / ".opgen" / "manifest.json"
+    listing.unlink() if manifest is None else listing.write_text(manifest)
+    done = write_tree(tmp_path, {"Register_00.cpp": f"// {tree.MARK}.\n"}, "new", {})
+    assert done.removed == ("Register_01.cpp",)
+    assert sorted(path.name for path in tmp_path.glob("*.cpp")) == ["Register_00.cpp", "mine.cpp"]
+
+
 def test_stale_files_and_their_folders_go(tmp_path):
     write_tree(tmp_path, OLD, "old", {})
     written = write_tree(tmp_path, NEW, "new", {})
