@@ -46,6 +46,15 @@ void* allocate_device(size_t bytes, int device, void* caller);
 void free_device(void* pointer);
 size_t used_memory(int device);
 
+// Memory of the host that the runtime hands out (PINNED, MANAGED; the latter counts as the
+// device's), or that somebody else allocated (REGISTERED). Errors: musaErrorMemoryAllocation; for
+// what is not such memory musaErrorInvalidValue, musaErrorHostMemoryAlreadyRegistered and
+// ...NotRegistered.
+void* allocate_host(size_t bytes, Kind kind, int device, unsigned int flags, void* caller);
+void free_host(void* pointer);
+void register_host(const Block& block);
+void unregister_host(void* pointer);
+
 // Device memory of another process, mapped at block.begin, becomes known and unknown.
 void add_imported(const Block& block);
 Block remove_imported(void* pointer);
