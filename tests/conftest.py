@@ -18,6 +18,21 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+# What a test may ask of the modes that the environment puts the device in (`make profiles`), and why it has to:
+# `@pytest.mark.needs("cache")`. The only place where a mode lets a test out.
+NEEDS = {
+    "cache": (
+        "PYTORCH_NO_MUSA_MEMORY_CACHING" not in os.environ,
+        "about the cache: without it a segment holds one tensor (test_memory_checking.py has what holds then)",
+    ),
+    "blocking launches": (
+        os.environ.get("MUSA_LAUNCH_BLOCKING") != "0",
+        "about what the call itself raises: later it comes from another call and sticks, as on a card "
+        "(test_asynchronous.py)",
+    ),
+}
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--device", default="musa", help="device under test (default: musa)")
     parser.addoption(
@@ -39,3 +54,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     unstable = [item.nodeid for item in items if " at 0x" in item.nodeid]
     if unstable:
         raise pytest.UsageError(f"{unstable[0]}: the test's name holds an address; give its parameters ids")
+    for item in items:
+        for need in [name for mark in item.iter_markers("needs") for name in mark.args]:
+            if need not in NEEDS:
+                raise pytest.UsageError(f"{item.nodeid}: no need is called {need!r}; there are {', '.join(NEEDS)}")
+            holds, reason = NEEDS[need]
+            if not holds:
+                item.add_marker(pytest.mark.skip(reason=reason))

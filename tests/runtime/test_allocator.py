@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import gc
-import os
 
 import pytest
 import torch
 
 MIB = 2**20
 
-pytestmark = pytest.mark.skipif(
-    "PYTORCH_NO_MUSA_MEMORY_CACHING" in os.environ,
-    reason="about the cache alone; what holds without it is in test_memory_checking.py",
-)
+pytestmark = pytest.mark.needs("cache")
 
 
 @pytest.fixture(autouse=True)

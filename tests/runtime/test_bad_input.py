@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 import torch
 
@@ -48,10 +46,7 @@ def test_wrong_shape():
         torch.ones(2, 3, device="musa") @ torch.ones(2, 3, device="musa")
 
 
-@pytest.mark.skipif(
-    os.environ.get("MUSA_LAUNCH_BLOCKING") == "0",
-    reason="then the fault shows at a later call and sticks, as on a card: see test_asynchronous.py",
-)
+@pytest.mark.needs("blocking launches")
 @pytest.mark.parametrize("index", [-1, 4, 2**40])
 def test_index_out_of_range(index):
     table, indices = torch.ones(4, 5, device="musa"), torch.tensor([index], device="musa")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import gc
-import os
 from contextlib import suppress
 
 import pytest
@@ -12,9 +11,6 @@ import torch
 from torch import nn
 
 MIB = 2**20
-with_cache = pytest.mark.skipif(
-    "PYTORCH_NO_MUSA_MEMORY_CACHING" in os.environ, reason="without the cache a segment holds one tensor"
-)
 BOTH_MODES = pytest.mark.parametrize("mode", ["1", "0"], ids=["blocking", "asynchronous"])
 
 
@@ -255,7 +251,7 @@ def test_memory_of_a_capture_is_not_handed_to_others():
     assert torch.equal(y, torch.full_like(y, 4))
 
 
-@with_cache
+@pytest.mark.needs("cache")
 def test_memory_freed_in_a_capture_serves_the_same_capture_again():
     x = torch.ones(3 * MIB, dtype=torch.uint8, device="musa")
     graph = torch.musa.MUSAGraph()
@@ -268,7 +264,7 @@ def test_memory_freed_in_a_capture_serves_the_same_capture_again():
     assert len(set(addresses)) == 1
 
 
-@with_cache
+@pytest.mark.needs("cache")
 def test_memory_goes_back_when_the_graph_is_gone():
     gc.collect()
     torch.musa.empty_cache()
@@ -300,7 +296,7 @@ def test_a_tensor_outlives_the_graph_that_made_it():
     assert torch.equal(y.cpu(), torch.full((1000,), 6.0))
 
 
-@with_cache
+@pytest.mark.needs("cache")
 def test_a_full_device_takes_back_what_dead_graphs_hold(run_python):
     run_python(
         """
@@ -320,7 +316,7 @@ def test_a_full_device_takes_back_what_dead_graphs_hold(run_python):
     )
 
 
-@with_cache
+@pytest.mark.needs("cache")
 def test_graphs_share_a_pool():
     pool = torch.musa.graph_pool_handle()
     gc.collect()

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import gc
-import os
 import threading
 
 import pytest
 import torch
 
 MIB = 2**20
-pytestmark = pytest.mark.skipif(
-    "PYTORCH_NO_MUSA_MEMORY_CACHING" in os.environ, reason="without the cache a segment holds one tensor"
-)
+pytestmark = pytest.mark.needs("cache")
 
 
 @pytest.fixture(autouse=True)
