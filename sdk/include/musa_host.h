@@ -22,13 +22,19 @@ namespace musa::host {
 // until the stream has passed) and may run more than once.
 //
 // Throws std::invalid_argument for a stream that is not alive, std::runtime_error where a capture
-// forbids the call.
+// forbids the call or an earlier error sticks.
 MUSART_API void enqueue(musaStream_t stream, std::function<void()> work);
 
 // The same for an explicit device; only the null stream needs it. `name`, a string that lives as
 // long as the process, is what messages call the work (null: its C++ type).
 MUSART_API void enqueue(int device, musaStream_t stream, std::function<void()> work,
                         const char* name = nullptr);
+
+// The same for those who answer with codes themselves: returned, and the thread's last error, is
+// what enqueue throws of its own. What the work throws is passed on here, too.
+MUSART_API musaError_t try_enqueue(musaStream_t stream, std::function<void()> work);
+MUSART_API musaError_t try_enqueue(int device, musaStream_t stream, std::function<void()> work,
+                                   const char* name = nullptr);
 
 // For work so short that enqueue would cost more than the work: runs work(argument) in the order of
 // the stream and with device memory accessible, and returns true after it has run; passes on what

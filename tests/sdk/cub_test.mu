@@ -292,4 +292,15 @@ PROFILE_TEST(block_and_warp_collectives) {
   }
 }
 
+FAULT_TEST(after_a_sticky_error_no_algorithm_runs) {
+  const OnDevice<int> in(some_ints(100));
+  const OnDevice<int> out(100);
+  size_t bytes = 0;
+  CHECK_EQ(cub::DeviceScan::InclusiveSum(nullptr, bytes, in.get(), out.get(), 100), musaSuccess);
+  const OnDevice<char> storage(bytes);
+  musa::host::set_sticky_error(musaErrorIllegalAddress);
+  CHECK_EQ(cub::DeviceScan::InclusiveSum(storage.get(), bytes, in.get(), out.get(), 100),
+           musaErrorIllegalAddress);
+}
+
 }  // namespace

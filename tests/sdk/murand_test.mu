@@ -311,4 +311,11 @@ TEST(a_generator_draws_on_its_stream) {
   CHECK_EQ(murandGenerateUniform(generator, out, 1000), MURAND_STATUS_LAUNCH_FAILURE);
 }
 
+FAULT_TEST(after_a_sticky_error_nothing_is_drawn) {
+  const Generator generator(8);
+  const OnDevice<float> out(16);
+  musa::host::set_sticky_error(musaErrorIllegalAddress);
+  CHECK_EQ(murandGenerateUniform(generator, out, 16), MURAND_STATUS_LAUNCH_FAILURE);
+}
+
 }  // namespace

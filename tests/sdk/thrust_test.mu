@@ -133,4 +133,17 @@ TEST(scans_bounds_and_extrema) {
   CHECK_EQ(odd, std::count_if(values.begin(), values.end(), [](int v) { return v % 2 == 1; }));
 }
 
+FAULT_TEST(after_a_sticky_error_no_algorithm_runs) {
+  const OnDevice<int> in(some_ints(100));
+  musa::host::set_sticky_error(musaErrorIllegalAddress);
+  std::string refusal;
+  try {
+    (void)thrust::reduce(thrust::musa::par, in.get(), in.get() + 100);
+  } catch (const std::runtime_error& error) {
+    refusal = error.what();
+  }
+  CHECK_CONTAINS(refusal, "thrust: the device does not run algorithms: ");
+  CHECK_CONTAINS(refusal, musaGetErrorString(musaErrorIllegalAddress));
+}
+
 }  // namespace

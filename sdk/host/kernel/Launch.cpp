@@ -84,11 +84,6 @@ musaError_t launch_grid(const LaunchSite& site, const LaunchConfig& config, Kern
   if (const musaError_t error = refusal(config, facts); error != musaSuccess) {
     return set_last_error(error);
   }
-  // A stream that is not alive is the launch's error, not an exception.
-  unsigned int flags = 0;
-  if (const musaError_t error = musaStreamGetFlags(config.stream, &flags); error != musaSuccess) {
-    return error;
-  }
   int device = 0;
   if (const musaError_t error = musaGetDevice(&device); error != musaSuccess) return error;
   const auto work = [site, config, &facts, threads = std::move(threads)] {
@@ -108,7 +103,8 @@ musaError_t launch_grid(const LaunchSite& site, const LaunchConfig& config, Kern
       report(site, config, bounds.allowed);
     }
   };
-  enqueue(device, config.stream, work, site.kernel);
+  const musaError_t refused = try_enqueue(device, config.stream, work, site.kernel);
+  if (refused != musaSuccess) return refused;
   if (const musaError_t error = blocking_error(); error != musaSuccess) return error;
   // What the launch has just found out of the kernel.
   const musaError_t error = refusal(config, facts);

@@ -55,7 +55,7 @@ murandStatus_t generate(murandGenerator_t generator, T* out, size_t n, size_t gr
   const unsigned long long first = generator->offset;
   const auto groups = static_cast<int64_t>(n / group);
   try {
-    musa::host::enqueue(generator->device, generator->stream, [=] {
+    const musaError_t refused = musa::host::try_enqueue(generator->device, generator->stream, [=] {
       const auto grain = static_cast<int64_t>(kBlocksPerPiece * 4 / words_per_group);
       musa::host::parallel_for(0, groups, grain, [=](int64_t begin, int64_t end) {
         // A small window over the stream: the block that the last word came from.
@@ -78,8 +78,8 @@ murandStatus_t generate(murandGenerator_t generator, T* out, size_t n, size_t gr
         }
       });
     });
-  } catch (const std::invalid_argument&) {
-    return MURAND_STATUS_LAUNCH_FAILURE;  // the stream is not alive
+    // The stream is not alive, or an earlier error sticks.
+    if (refused != musaSuccess) return MURAND_STATUS_LAUNCH_FAILURE;
   } catch (const std::exception&) {
     return MURAND_STATUS_INTERNAL_ERROR;
   }

@@ -211,6 +211,16 @@ void synchronize_device(int device) {
   for (const auto& stream : Streams::instance().of_device(device)) synchronize(*stream);
 }
 
+namespace {
+
+// For calls that say it by an exception.
+void require_no_blocking_error() {
+  const musaError_t error = blocking_error();
+  if (error != musaSuccess) throw std::runtime_error(musaGetErrorString(error));
+}
+
+}  // namespace
+
 void synchronize(int device, musaStream_t stream) {
   try {
     const auto target = resolve(stream, device);
@@ -219,6 +229,7 @@ void synchronize(int device, musaStream_t stream) {
   } catch (const Failure& failure) {
     throw std::runtime_error(musaGetErrorString(set_last_error(failure.error)));
   }
+  require_no_blocking_error();  // nor what the stream's work has just left
 }
 
 void enqueue(musaStream_t stream, std::function<void()> work) {
@@ -249,6 +260,7 @@ musaStream& default_or_throw(int device) {
 
 bool run_now(int device, musaStream_t stream, void (*work)(void*), void* argument,
              const char* name) {
+  require_no_blocking_error();
   if (asynchronous() || captures_go_on()) return false;
   // A default stream lives as long as the process; only others have to be kept for the call.
   std::shared_ptr<musaStream> kept;
@@ -266,11 +278,28 @@ bool run_now(int device, musaStream_t stream, void (*work)(void*), void* argumen
 }
 
 void enqueue(int device, musaStream_t stream, std::function<void()> work, const char* name) {
+  require_no_blocking_error();
   const auto target = resolve_or_throw(stream, device);
   try {
     submit(*target, {std::move(work), Task::Kind::DEVICE, name});
   } catch (const Failure& failure) {
     throw std::runtime_error(musaGetErrorString(set_last_error(failure.error)));
+  }
+}
+
+musaError_t try_enqueue(musaStream_t stream, std::function<void()> work) {
+  return try_enqueue(current_device(), stream, std::move(work));
+}
+
+// Not api(): that would take the work's own std::bad_alloc for the device's.
+musaError_t try_enqueue(int device, musaStream_t stream, std::function<void()> work,
+                        const char* name) {
+  if (const musaError_t error = blocking_error(); error != musaSuccess) return error;
+  try {
+    submit(*resolve(stream, device), {std::move(work), Task::Kind::DEVICE, name});
+    return musaSuccess;
+  } catch (const Failure& failure) {
+    return set_last_error(failure.error);
   }
 }
 

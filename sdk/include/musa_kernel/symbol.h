@@ -30,23 +30,17 @@ musaError_t musaMemcpyToSymbolAsync(const T& symbol, const void* source, size_t 
   if (!::musa::host::symbol_range(sizeof(T), source, bytes, offset)) {
     return ::musa::host::set_last_error(musaErrorInvalidValue);
   }
-  if (const musaError_t error = musaPeekAtLastError(); error != musaSuccess) {
-    // A sticky error only: any other is not this call's business.
-    int device;
-    if (musaGetDevice(&device) != musaSuccess) return error;
-  }
   auto* to = reinterpret_cast<char*>(const_cast<std::remove_const_t<T>*>(std::addressof(symbol)));
   if (kind == musaMemcpyHostToDevice) {
     // Pageable memory is read before the call returns.
     const auto* from = static_cast<const char*>(source);
-    ::musa::host::enqueue(stream, [to, offset, copy = std::vector<char>(from, from + bytes)] {
-      std::memcpy(to + offset, copy.data(), copy.size());
-    });
-  } else {
-    ::musa::host::enqueue(stream,
-                          [to, offset, source, bytes] { std::memcpy(to + offset, source, bytes); });
+    return ::musa::host::try_enqueue(stream,
+                                     [to, offset, copy = std::vector<char>(from, from + bytes)] {
+                                       std::memcpy(to + offset, copy.data(), copy.size());
+                                     });
   }
-  return musaSuccess;
+  return ::musa::host::try_enqueue(
+      stream, [to, offset, source, bytes] { std::memcpy(to + offset, source, bytes); });
 }
 
 template <typename T>
@@ -69,10 +63,9 @@ musaError_t musaMemcpyFromSymbolAsync(void* destination, const T& symbol, size_t
     return ::musa::host::set_last_error(musaErrorInvalidValue);
   }
   const auto* from = reinterpret_cast<const char*>(std::addressof(symbol));
-  ::musa::host::enqueue(stream, [from, offset, destination, bytes] {
+  return ::musa::host::try_enqueue(stream, [from, offset, destination, bytes] {
     std::memcpy(destination, from + offset, bytes);
   });
-  return musaSuccess;
 }
 
 template <typename T>

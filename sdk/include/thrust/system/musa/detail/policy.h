@@ -67,7 +67,7 @@ template <typename Function>
 void run_on(musaStream_t stream, Function& function) {
   std::exception_ptr error;
   bool done = false;
-  ::musa::host::enqueue(stream, [&] {
+  const musaError_t refused = ::musa::host::try_enqueue(stream, [&] {
     ++depth;
     try {
       function();
@@ -77,7 +77,7 @@ void run_on(musaStream_t stream, Function& function) {
     }
     --depth;
   });
-  const musaError_t status = musaStreamSynchronize(stream);
+  const musaError_t status = refused != musaSuccess ? refused : musaStreamSynchronize(stream);
   if (error) std::rethrow_exception(error);
   if (!done || status != musaSuccess) {
     throw std::runtime_error(std::string("thrust: the device does not run algorithms: ") +
