@@ -1,9 +1,13 @@
 // libmusart: device memory is out of bounds for host code.
+#include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -206,6 +210,39 @@ TEST_WITH_ENV(threads_allocate_beside_each_others_work_in_debug_mode, DEBUGGED) 
   for (std::thread& thread : threads) thread.join();
   CHECK_EQ(failed.load(), 0);
   CHECK_OK(musaDeviceSynchronize());
+}
+
+// Opening memory is a system call for each block: once for a piece of work and its checks, not once
+// for every block that is checked.
+TEST_WITH_ENV(work_by_pages_opens_every_block_once, WITH_PAGES) {
+  constexpr size_t kBlocks = 100;
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  std::vector<std::unique_ptr<Buffer>> blocks;
+  for (size_t i = 0; i < kBlocks; ++i) blocks.push_back(std::make_unique<Buffer>(1024));
+  auto* pages = static_cast<char*>(
+      mmap(nullptr, 2 * kBlocks * page, PROT_NONE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  CHECK(pages != MAP_FAILED);
+  const auto open_and_close = [&] {
+    for (const int permissions : {PROT_READ | PROT_WRITE, PROT_NONE}) {
+      for (size_t i = 0; i < kBlocks; ++i) mprotect(pages + 2 * i * page, page, permissions);
+    }
+  };
+  const auto work = [] {
+    musa::host::enqueue(nullptr, [] {});
+    CHECK_OK(musaDeviceSynchronize());
+  };
+  const auto seconds = [](const auto& what) {
+    const auto begin = std::chrono::steady_clock::now();
+    what();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  };
+  double once = 1e9;
+  double of_work = 1e9;
+  for (int round = 0; round < 20; ++round) {
+    once = std::min(once, seconds(open_and_close));
+    of_work = std::min(of_work, seconds(work));
+  }
+  CHECK(of_work < 20 * once);  // some 100 times it, if each block opens all of them
 }
 
 TEST_DIES(the_message_names_the_kernel, DEBUGGED, "one_too_far wrote behind an allocation") {

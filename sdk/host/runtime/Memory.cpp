@@ -147,6 +147,7 @@ class Registry {
 
   void check_red_zones(int device, const char* work) {
     std::shared_lock lock(mutex_);
+    const DeviceAccess access("red zone check");  // once, not for every block
     for (const auto& [begin, block] : blocks_) {
       if (block.kind == Kind::DEVICE && block.device == device) check_red_zone(block, work);
     }

@@ -269,10 +269,8 @@ bool run_now(int device, musaStream_t stream, void (*work)(void*), void* argumen
   musaStream& target = is_default ? default_or_throw(device) : *kept;
   if (name == nullptr) name = "work that nobody named";
   const Turn turn(target);
-  {
-    const DeviceAccess access(name);
-    work(argument);
-  }
+  const DeviceAccess access(name);
+  work(argument);
   check_red_zones(device, name);
   return true;
 }
