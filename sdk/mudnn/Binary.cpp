@@ -1,8 +1,6 @@
 #include <ATen/ops/add.h>
 #include <ATen/ops/div.h>
 #include <ATen/ops/eq.h>
-#include <ATen/ops/floor_divide.h>
-#include <ATen/ops/fmod.h>
 #include <ATen/ops/ge.h>
 #include <ATen/ops/gelu_backward.h>
 #include <ATen/ops/gt.h>
@@ -12,13 +10,11 @@
 #include <ATen/ops/logical_or.h>
 #include <ATen/ops/logical_xor.h>
 #include <ATen/ops/lt.h>
-#include <ATen/ops/masked_fill.h>
 #include <ATen/ops/maximum.h>
 #include <ATen/ops/minimum.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/ne.h>
 #include <ATen/ops/pow.h>
-#include <ATen/ops/remainder.h>
 #include <ATen/ops/sigmoid_backward.h>
 #include <ATen/ops/silu_backward.h>
 #include <ATen/ops/sub.h>
@@ -26,7 +22,9 @@
 #include <ATen/ops/threshold_backward.h>
 
 #include "Direct.h"
+#include "Division.h"
 #include "Internal.h"
+#include "Takes.h"
 #include "mudnn_math.h"
 
 namespace musa::dnn {
@@ -34,21 +32,19 @@ namespace {
 
 using namespace internal;
 
-enum class Takes { FLOATING, NUMBERS, ANYTHING };
-
 struct Mode {
   Binary::Mode mode;
   const char* name;
   Takes takes;
   bool gives_bool;
   void (*compute)(at::Tensor& out, const at::Tensor& lhs, const at::Tensor& rhs,
-                  const at::Scalar& alpha);
+                  const at::Scalar& alpha, bool later);
 };
 
 #define MODE(name, takes, gives_bool, ...)                           \
   {Binary::Mode::name, #name, Takes::takes, gives_bool,              \
    [](at::Tensor& out, const at::Tensor& lhs, const at::Tensor& rhs, \
-      [[maybe_unused]] const at::Scalar& alpha) { __VA_ARGS__; }}
+      [[maybe_unused]] const at::Scalar& alpha, [[maybe_unused]] bool later) { __VA_ARGS__; }}
 
 // In the order of the enumeration.
 const Mode kModes[] = {
@@ -56,24 +52,24 @@ const Mode kModes[] = {
     MODE(ADD_ALPHA, NUMBERS, false, at::add_out(out, lhs, rhs, alpha)),
     MODE(SUB, NUMBERS, false, at::sub_out(out, lhs, rhs)),
     MODE(SUB_ALPHA, NUMBERS, false, at::sub_out(out, lhs, rhs, alpha)),
-    MODE(MUL, NUMBERS, false, at::mul_out(out, lhs, rhs)),
+    MODE(MUL, ALL_NUMBERS, false, at::mul_out(out, lhs, rhs)),
     MODE(TRUEDIV, FLOATING, false, at::div_out(out, lhs, rhs)),
-    MODE(FLOORDIV, NUMBERS, false, at::floor_divide_out(out, lhs, rhs)),
-    MODE(TRUNCATEDIV, NUMBERS, false, at::div_out(out, lhs, rhs, "trunc")),
-    MODE(FLOORMOD, NUMBERS, false, at::remainder_out(out, lhs, rhs)),
-    MODE(TRUNCATEMOD, NUMBERS, false, at::fmod_out(out, lhs, rhs)),
+    MODE(FLOORDIV, DIVISORS, false, divide(Division::FLOOR, out, lhs, rhs, later)),
+    MODE(TRUNCATEDIV, DIVISORS, false, divide(Division::TRUNCATE, out, lhs, rhs, later)),
+    MODE(FLOORMOD, DIVISORS, false, divide(Division::FLOOR_REMAINDER, out, lhs, rhs, later)),
+    MODE(TRUNCATEMOD, DIVISORS, false, divide(Division::TRUNCATE_REMAINDER, out, lhs, rhs, later)),
     MODE(POW, NUMBERS, false, at::pow_out(out, lhs, rhs)),
     MODE(MAX, NUMBERS, false, at::maximum_out(out, lhs, rhs)),
     MODE(MIN, NUMBERS, false, at::minimum_out(out, lhs, rhs)),
     MODE(EQ, ANYTHING, true, at::eq_out(out, lhs, rhs)),
     MODE(NE, ANYTHING, true, at::ne_out(out, lhs, rhs)),
-    MODE(LT, ANYTHING, true, at::lt_out(out, lhs, rhs)),
-    MODE(LE, ANYTHING, true, at::le_out(out, lhs, rhs)),
-    MODE(GT, ANYTHING, true, at::gt_out(out, lhs, rhs)),
-    MODE(GE, ANYTHING, true, at::ge_out(out, lhs, rhs)),
-    MODE(LOGICAL_AND, ANYTHING, true, at::logical_and_out(out, lhs, rhs)),
-    MODE(LOGICAL_OR, ANYTHING, true, at::logical_or_out(out, lhs, rhs)),
-    MODE(LOGICAL_XOR, ANYTHING, true, at::logical_xor_out(out, lhs, rhs)),
+    MODE(LT, ORDERED, true, at::lt_out(out, lhs, rhs)),
+    MODE(LE, ORDERED, true, at::le_out(out, lhs, rhs)),
+    MODE(GT, ORDERED, true, at::gt_out(out, lhs, rhs)),
+    MODE(GE, ORDERED, true, at::ge_out(out, lhs, rhs)),
+    MODE(LOGICAL_AND, ORDERED, true, at::logical_and_out(out, lhs, rhs)),
+    MODE(LOGICAL_OR, ORDERED, true, at::logical_or_out(out, lhs, rhs)),
+    MODE(LOGICAL_XOR, ORDERED, true, at::logical_xor_out(out, lhs, rhs)),
     MODE(SIGMOID_BW, FLOATING, false, at::sigmoid_backward_out(out, lhs, rhs)),
     MODE(SILU_BW, FLOATING, false, at::silu_backward_out(out, lhs, rhs)),
     MODE(TANH_BW, FLOATING, false, at::tanh_backward_out(out, lhs, rhs)),
@@ -92,10 +88,7 @@ const Mode& row(Binary::Mode mode) { return kModes[static_cast<size_t>(mode)]; }
 
 void check_types(const Mode& mode, Type out, Type lhs, Type rhs) {
   require(lhs == rhs, "lhs and rhs must have one type");
-  const bool taken = mode.takes == Takes::ANYTHING ||
-                     (mode.takes == Takes::NUMBERS && (is_floating(lhs) || is_integral(lhs))) ||
-                     is_floating(lhs);
-  require(taken, "the mode does not take operands of this type", Status::NOT_SUPPORTED);
+  require_taken(mode.takes, lhs);
   require(out == (mode.gives_bool ? Type::BOOL : lhs),
           mode.gives_bool ? "out must be BOOL" : "out must have the type of its operands");
 }
@@ -109,21 +102,6 @@ void check_is_broadcast_shape(const Tensor& out, const Tensor& lhs, const Tensor
     require(dims(out)[rank(out) - d] == (left == 1 ? right : left),
             "out must have the broadcast shape");
   }
-}
-
-bool divides(Binary::Mode mode) {
-  return mode == Binary::Mode::FLOORDIV || mode == Binary::Mode::TRUNCATEDIV ||
-         mode == Binary::Mode::FLOORMOD || mode == Binary::Mode::TRUNCATEMOD;
-}
-
-// An integer divided by zero is no fault of a card: it writes some number. Here one with all bits
-// set, where the work runs later and nobody is left to take the Status that ATen's error becomes.
-void divide_as_a_card(const Mode& mode, at::Tensor& out, const at::Tensor& lhs,
-                      const at::Tensor& rhs, const at::Scalar& alpha) {
-  const at::Tensor by_zero = at::eq(rhs, 0);
-  mode.compute(out, lhs, at::masked_fill(rhs, by_zero, 1), alpha);
-  const bool has_sign = c10::isSignedType(out.scalar_type());
-  out.masked_fill_(by_zero, has_sign ? at::Scalar(-1) : at::Scalar(255));  // UINT8 alone has none
 }
 
 bool compute_directly(const Call& c, Binary::Mode mode, const Tensor& out, const Tensor& lhs,
@@ -173,13 +151,11 @@ Status Binary::Run(Handle& h, Tensor& out, const Tensor& lhs, const Tensor& rhs)
             const auto& mode = row(*mode_);
             check_types(mode, type(out), type(lhs), type(rhs));
             check_is_broadcast_shape(out, lhs, rhs);
-            const bool runs_later = is_integral(type(lhs)) && divides(*mode_) && !c.now([] {});
-            return [mode, runs_later, o = c.alias(out), l = c.alias_expanded(lhs, dims(out)),
-                    r = c.alias_expanded(rhs, dims(out)),
-                    alpha = number(alpha_, type(lhs))]() mutable {
-              if (runs_later) return divide_as_a_card(mode, o, l, r, alpha);
-              mode.compute(o, l, r, alpha);
-            };
+            const bool later = mode.takes == Takes::DIVISORS && runs_later(c);
+            return
+                [compute = mode.compute, later, o = c.alias(out),
+                 l = c.alias_expanded(lhs, dims(out)), r = c.alias_expanded(rhs, dims(out)),
+                 alpha = number(alpha_, type(lhs))]() mutable { compute(o, l, r, alpha, later); };
           },
           [&](Call& c) { return mode_ && compute_directly(c, *mode_, out, lhs, rhs); });
 }

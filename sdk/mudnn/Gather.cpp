@@ -10,7 +10,7 @@ namespace {
 using namespace internal;
 
 void check_elements(const Tensor& out, const Tensor& index, const Tensor& in, int64_t axis) {
-  require(type(in) != Type::FP8_E5M2, "no elements of this type", Status::NOT_SUPPORTED);
+  require(has_kernels(type(in)), "no elements of this type", Status::NOT_SUPPORTED);
   require(same_shape(out, index), "out must have the shape of index");
   require(rank(index) == rank(in), "index and in must have one rank");
   for (int64_t d = 0; d < rank(in); ++d) {

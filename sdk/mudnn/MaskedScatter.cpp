@@ -15,6 +15,7 @@ Status MaskedScatter::Run(Handle& h, Tensor& inout, const Tensor& mask, const Te
       .in("src", src)
       .run([&](Call& c) -> Work {
         require(type(mask) == Type::BOOL, "mask must be BOOL");
+        require(has_kernels(type(inout)), "type", Status::NOT_SUPPORTED);
         require(type(src) == type(inout), "src must have the type of inout");
         require(same_shape(mask, inout), "mask and inout must have one shape");
         return [o = c.alias(inout), m = c.alias(mask), s = c.alias(src)]() mutable {

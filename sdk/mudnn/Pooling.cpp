@@ -70,10 +70,28 @@ bool rounds_up(const Window& w, bool average, const at::Tensor& small, const at:
   return !fits_floor;
 }
 
+// Of the integers all have a maximum, without a gradient, and INT64 alone has averages.
+void check_type(Pooling::Mode mode, Type type, bool backward) {
+  bool ok = is_floating(type);
+  switch (mode) {
+    case Pooling::Mode::MAXPOOL:
+      ok = ok || (is_integral(type) && has_kernels(type) && !backward);
+      break;
+    case Pooling::Mode::AVGPOOL_COUNT_PAD:
+    case Pooling::Mode::AVGPOOL_COUNT_WITHOUT_PAD:
+      ok = ok || type == Type::INT64;
+      break;
+    default:
+      break;
+  }
+  require(ok, "the mode does not pool images of this type", Status::NOT_SUPPORTED);
+}
+
 void check_operands(Pooling::Mode mode, const Tensor& small, const Tensor& large,
-                    const Tensor& indices) {
+                    const Tensor& indices, bool backward) {
   require(rank(small) == 4 && rank(large) == 4, "images have rank 4");
   require(type(small) == type(large), "images must have one type");
+  check_type(mode, type(small), backward);
   require(format(small) == format(large), "images must have one format");
   require(contiguous(small) && contiguous(large), "images must be contiguous");
   const bool nhwc = format(small) == Tensor::Format::NHWC;
@@ -133,7 +151,7 @@ Status Pooling::Run(Handle& h, Tensor& out, const Tensor& in, Tensor& indices) c
       .optional_out("indices", indices)
       .run([&](Call& c) -> Work {
         const Mode mode = mode_of(mode_);
-        check_operands(mode, out, in, indices);
+        check_operands(mode, out, in, indices, /*backward=*/false);
         const at::Tensor o = image(c, out), i = image(c, in);
         const at::Tensor where = takes_indices(mode) ? image(c, indices) : at::Tensor();
         Window w{kernel_, pad_, stride_, dilation_, divisor_};
@@ -169,7 +187,7 @@ Status Pooling::RunBwd(Handle& h, Tensor& grad_in, const Tensor& grad_out,
       .optional_in("indices", indices)
       .run([&](Call& c) -> Work {
         const Mode mode = mode_of(mode_);
-        check_operands(mode, grad_out, grad_in, indices);
+        check_operands(mode, grad_out, grad_in, indices, /*backward=*/true);
         const at::Tensor gi = image(c, grad_in), go = image(c, grad_out);
         const at::Tensor where = takes_indices(mode) ? image(c, indices) : at::Tensor();
         Window w{kernel_, pad_, stride_, dilation_, divisor_};

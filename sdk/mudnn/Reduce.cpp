@@ -80,18 +80,19 @@ at::Tensor alias_kept(const Call& c, const Tensor& out, const Tensor& in, const 
 
 void check_types(Mode mode, Type out, Type in) {
   const bool widened = is_low_precision(in) && out == Type::FLOAT;
+  const bool is_integer = is_integral(in) && has_kernels(in);
   bool ok = false;
   switch (mode) {
     case Mode::ADD:
     case Mode::PROD:
     case Mode::MUL:
       ok = (is_floating(in) && (out == in || widened)) ||
-           (is_integral(in) && (out == in || out == Type::INT64 || out == Type::INT32)) ||
+           (is_integer && (out == in || out == Type::INT64 || out == Type::INT32)) ||
            (in == Type::BOOL && (out == Type::INT64 || out == Type::INT32));
       break;
     case Mode::MAX:
     case Mode::MIN:
-      ok = out == in && (is_floating(in) || is_integral(in) || in == Type::BOOL);
+      ok = out == in && has_kernels(in);
       break;
     case Mode::AND:
     case Mode::OR:
@@ -282,6 +283,7 @@ Status Reduce::RunWithIndices(Handle& h, Tensor& out, Tensor& indices, const Ten
       .run([&](Call& c) -> Work {
         require(mode_ == Mode::MAX || mode_ == Mode::MIN, "the mode must be MAX or MIN");
         require(type(out) == type(in), "out must have the type of in");
+        require(has_kernels(type(in)), "no order in this type", Status::NOT_SUPPORTED);
         require(type(indices) == Type::INT64, "indices must be INT64");
         require(dims_.size() == 1, "exactly one dimension");
         const Dims reduced = reduced_dims(dims_, rank(in));

@@ -27,6 +27,7 @@ Status Scatter::Run(Handle& h, Tensor& out, const Tensor& index, const Tensor& s
                 "index must be INT64 or INT32");
         require(type(src) == type(out), "src must have the type of out");
         const bool adds = *mode_ == Mode::ADD;
+        require(has_kernels(type(out)), "no elements of this type", Status::NOT_SUPPORTED);
         require(!adds || is_floating(type(out)) || is_integral(type(out)),
                 "ADD does not take operands of this type", Status::NOT_SUPPORTED);
         require(rank(index) == rank(out) && rank(src) == rank(out),

@@ -4,6 +4,7 @@
 #include <ATen/ops/where.h>
 
 #include "Internal.h"
+#include "Takes.h"
 #include "mudnn_math.h"
 
 namespace musa::dnn {
@@ -37,8 +38,7 @@ void check_types(Ternary::Mode mode, Type out, Type a, Type b, Type c) {
   }
   require(a == b, "a, b and c must have one type");
   const bool divides = mode == Ternary::Mode::ADDCDIV || mode == Ternary::Mode::ADDCDIV_ALPHA;
-  require(is_floating(b) || (is_integral(b) && !divides),
-          "the mode does not take operands of this type", Status::NOT_SUPPORTED);
+  require_taken(divides ? Takes::FLOATING : Takes::NUMBERS, b);
 }
 
 void compute(Ternary::Mode mode, at::Tensor& out, const at::Tensor& a, const at::Tensor& b,

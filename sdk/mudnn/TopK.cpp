@@ -35,8 +35,8 @@ Status TopK::Run(Handle& h, Tensor& values, Tensor& indices, const Tensor& in,
       .out("indices", indices)
       .in("in", in)
       .run([&](Call& c) -> Work {
-        require(type(in) != Type::FP8_E4M3 && type(in) != Type::FP8_E5M2,
-                "no order of 8-bit floats", Status::NOT_SUPPORTED);
+        require(has_kernels(type(in)) && type(in) != Type::BOOL, "no order in this type",
+                Status::NOT_SUPPORTED);
         require(type(values) == type(in), "values must have the type of in");
         require(type(indices) == Type::INT64, "indices must be INT64");
         const int64_t dim = wrap_dim(dim_, rank(in));

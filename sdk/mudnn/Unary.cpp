@@ -13,8 +13,6 @@
 #include <ATen/ops/erf.h>
 #include <ATen/ops/exp.h>
 #include <ATen/ops/floor.h>
-#include <ATen/ops/floor_divide.h>
-#include <ATen/ops/fmod.h>
 #include <ATen/ops/ge.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/gt.h>
@@ -33,7 +31,6 @@
 #include <ATen/ops/ne.h>
 #include <ATen/ops/pow.h>
 #include <ATen/ops/reciprocal.h>
-#include <ATen/ops/remainder.h>
 #include <ATen/ops/round.h>
 #include <ATen/ops/rsqrt.h>
 #include <ATen/ops/sigmoid.h>
@@ -49,7 +46,9 @@
 #include <cmath>
 
 #include "Direct.h"
+#include "Division.h"
 #include "Internal.h"
+#include "Takes.h"
 #include "mudnn_math.h"
 
 namespace musa::dnn {
@@ -58,8 +57,6 @@ namespace {
 using namespace internal;
 using at::Scalar;
 
-// Operand types a mode takes.
-enum class Takes { FLOATING, NUMBERS, ANYTHING };
 // Type of the result.
 enum class Gives { SAME, BOOL, ANYTHING };
 
@@ -68,7 +65,8 @@ struct Mode {
   const char* name;
   Takes takes;
   Gives gives;
-  void (*compute)(at::Tensor& out, const at::Tensor& in, const Scalar& alpha, const Scalar& beta);
+  void (*compute)(at::Tensor& out, const at::Tensor& in, const Scalar& alpha, const Scalar& beta,
+                  bool later);
 };
 
 // A scalar as the 0-dim operand that keeps the tensor's type.
@@ -86,7 +84,7 @@ void hard_sigmoid(at::Tensor& out, const at::Tensor& in, double slope, double of
 
 #define COMPUTE(...)                                                              \
   [](at::Tensor& out, const at::Tensor& in, [[maybe_unused]] const Scalar& alpha, \
-     [[maybe_unused]] const Scalar& beta) { __VA_ARGS__; }
+     [[maybe_unused]] const Scalar& beta, [[maybe_unused]] bool later) { __VA_ARGS__; }
 #define MODE(name, takes, gives, ...) \
   {Unary::Mode::name, #name, Takes::takes, Gives::gives, COMPUTE(__VA_ARGS__)}
 
@@ -105,29 +103,31 @@ const Mode kModes[] = {
     MODE(ERF, FLOATING, SAME, at::erf_out(out, in)),
     MODE(EXP, FLOATING, SAME, at::exp_out(out, in)),
     MODE(FLOOR, FLOATING, SAME, at::floor_out(out, in)),
-    MODE(FLOORDIV, NUMBERS, SAME, at::floor_divide_out(out, in, wrapped(alpha))),
-    MODE(FLOORDIV_BY_ALPHA, NUMBERS, SAME, at::floor_divide_out(out, wrapped(alpha), in)),
-    MODE(FLOORMOD, NUMBERS, SAME, at::remainder_out(out, in, wrapped(alpha))),
-    MODE(GE, ANYTHING, BOOL, at::ge_out(out, in, alpha)),
+    MODE(FLOORDIV, DIVISORS, SAME, divide(Division::FLOOR, out, in, wrapped(alpha), later)),
+    MODE(FLOORDIV_BY_ALPHA, DIVISORS, SAME,
+         divide(Division::FLOOR, out, wrapped(alpha), in, later)),
+    MODE(FLOORMOD, DIVISORS, SAME,
+         divide(Division::FLOOR_REMAINDER, out, in, wrapped(alpha), later)),
+    MODE(GE, ORDERED, BOOL, at::ge_out(out, in, alpha)),
     MODE(GELU, FLOATING, SAME, at::gelu_out(out, in, "none")),
     MODE(GELU_TANH, FLOATING, SAME, at::gelu_out(out, in, "tanh")),
-    MODE(GT, ANYTHING, BOOL, at::gt_out(out, in, alpha)),
+    MODE(GT, ORDERED, BOOL, at::gt_out(out, in, alpha)),
     MODE(HARDSIGMOID, FLOATING, SAME, hard_sigmoid(out, in, alpha.toDouble(), beta.toDouble())),
     MODE(HARDSWISH, FLOATING, SAME, at::hardswish_out(out, in)),
     MODE(IDENTITY, ANYTHING, SAME, out.copy_(in)),
-    MODE(IS_INF, NUMBERS, BOOL, out.copy_(at::isinf(in))),
-    MODE(IS_NAN, NUMBERS, BOOL, at::ne_out(out, in, in)),
-    MODE(LE, ANYTHING, BOOL, at::le_out(out, in, alpha)),
+    MODE(IS_INF, ALL_NUMBERS, BOOL, out.copy_(at::isinf(in))),
+    MODE(IS_NAN, ALL_NUMBERS, BOOL, at::ne_out(out, in, in)),
+    MODE(LE, ORDERED, BOOL, at::le_out(out, in, alpha)),
     MODE(LEAKY_RELU, FLOATING, SAME, at::leaky_relu_out(out, in, alpha)),
     MODE(LOG, FLOATING, SAME, at::log_out(out, in)),
     MODE(LOG10, FLOATING, SAME, at::log10_out(out, in)),
     MODE(LOG1P, FLOATING, SAME, at::log1p_out(out, in)),
     MODE(LOG2, FLOATING, SAME, at::log2_out(out, in)),
-    MODE(LT, ANYTHING, BOOL, at::lt_out(out, in, alpha)),
+    MODE(LT, ORDERED, BOOL, at::lt_out(out, in, alpha)),
     MODE(MISH, FLOATING, SAME, at::mish_out(out, in)),
-    MODE(MUL, NUMBERS, SAME, at::mul_out(out, in, wrapped(alpha))),
+    MODE(MUL, ALL_NUMBERS, SAME, at::mul_out(out, in, wrapped(alpha))),
     MODE(NE, ANYTHING, BOOL, at::ne_out(out, in, alpha)),
-    MODE(POW, NUMBERS, SAME, at::pow_out(out, in, alpha)),
+    MODE(POW, ALL_NUMBERS, SAME, at::pow_out(out, in, alpha)),
     MODE(RECIPROCAL, FLOATING, SAME, at::reciprocal_out(out, in)),
     MODE(RELU, NUMBERS, SAME, at::clamp_min_out(out, in, 0)),
     MODE(RELU6, NUMBERS, SAME, at::clamp_out(out, in, 0, 6)),
@@ -145,9 +145,11 @@ const Mode kModes[] = {
     MODE(TANH, FLOATING, SAME, at::tanh_out(out, in)),
     MODE(TRUEDIV, FLOATING, SAME, at::div_out(out, in, wrapped(alpha))),
     MODE(TRUEDIV_BY_ALPHA, FLOATING, SAME, at::div_out(out, wrapped(alpha), in)),
-    MODE(TRUNCATEDIV, NUMBERS, SAME, at::div_out(out, in, wrapped(alpha), "trunc")),
-    MODE(TRUNCATEDIV_BY_ALPHA, NUMBERS, SAME, at::div_out(out, wrapped(alpha), in, "trunc")),
-    MODE(TRUNCATEMOD, NUMBERS, SAME, at::fmod_out(out, in, wrapped(alpha))),
+    MODE(TRUNCATEDIV, DIVISORS, SAME, divide(Division::TRUNCATE, out, in, wrapped(alpha), later)),
+    MODE(TRUNCATEDIV_BY_ALPHA, DIVISORS, SAME,
+         divide(Division::TRUNCATE, out, wrapped(alpha), in, later)),
+    MODE(TRUNCATEMOD, DIVISORS, SAME,
+         divide(Division::TRUNCATE_REMAINDER, out, in, wrapped(alpha), later)),
 };
 #undef MODE
 #undef COMPUTE
@@ -158,10 +160,7 @@ static_assert(std::size(kModes) == kModeCount, "one row per mode");
 const Mode& row(Unary::Mode mode) { return kModes[static_cast<size_t>(mode)]; }
 
 void check_types(const Mode& mode, Type out, Type in) {
-  const bool taken = mode.takes == Takes::ANYTHING ||
-                     (mode.takes == Takes::NUMBERS && (is_floating(in) || is_integral(in))) ||
-                     is_floating(in);
-  require(taken, "the mode does not take operands of this type", Status::NOT_SUPPORTED);
+  require_taken(mode.takes, in);
   if (mode.gives == Gives::SAME) require(out == in, "out must have the type of in");
   if (mode.gives == Gives::BOOL) require(out == Type::BOOL, "out must be BOOL");
 }
@@ -250,8 +249,9 @@ Status Unary::Run(Handle& h, Tensor& out, const Tensor& in) const {
             require(same_shape(out, in), "out and in must have one shape");
             const Scalar alpha = number(alpha_, type(in)), beta = number(beta_, type(in));
             check_parameters(*mode_, type(in), alpha, beta);
-            return [compute = mode.compute, o = c.alias(out), i = c.alias(in), alpha,
-                    beta]() mutable { compute(o, i, alpha, beta); };
+            const bool later = mode.takes == Takes::DIVISORS && runs_later(c);
+            return [compute = mode.compute, later, o = c.alias(out), i = c.alias(in), alpha,
+                    beta]() mutable { compute(o, i, alpha, beta, later); };
           },
           [&](Call& c) { return mode_ && compute_directly(c, *mode_, out, in, alpha_); });
 }

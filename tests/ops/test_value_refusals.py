@@ -88,6 +88,35 @@ def test_a_value_is_tried_only_where_the_device_survives_it(op: str, blocking: s
     assert done.stdout.strip() == ending, done.stdout + done.stderr
 
 
+@pytest.mark.parametrize("blocking", ["1", "0"])
+def test_the_lowest_integer_divided_by_minus_one_wraps_around(blocking: str, device: str) -> None:
+    """As on a card. PyTorch's kernel for the CPU ends the process: x86's instruction traps."""
+    if device != "musa":
+        pytest.skip("the CPU may not survive it")
+    script = """
+        import torch
+
+        for dtype in (torch.int8, torch.int16, torch.int32, torch.int64):
+            lowest = torch.iinfo(dtype).min
+            for shape in ((3,), (1000, 300)):  # the larger one on several threads
+                x = torch.full(shape, lowest, dtype=dtype, device="musa")
+                for by in (-1, torch.full_like(x, -1)):
+                    for mode in ("trunc", "floor"):
+                        assert (torch.div(x, by, rounding_mode=mode) == lowest).all(), (dtype, mode)
+                    assert (x // by == lowest).all() and (x % by == 0).all() and (torch.fmod(x, by) == 0).all(), dtype
+        print("wrapped")
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        env={**os.environ, "MUSA_LAUNCH_BLOCKING": blocking},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.stdout == "wrapped\n", done.stdout + done.stderr
+
+
 def test_a_chip_lacks_no_dtype_on_the_cpu_and_every_process_survives_there() -> None:
     assert not lacking("cpu")
     assert survives_faults("cpu")

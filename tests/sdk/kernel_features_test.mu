@@ -804,6 +804,72 @@ FAULT_TEST(a_trap_ends_the_kernel) {
   CHECK_EQ(musaGetLastError(), musaErrorLaunchFailure);
 }
 
+template <typename T>
+__attribute__((no_sanitize("undefined"))) __global__ void divides(T* quotients, T* remainders, const T* a,
+                                                                  const T* b) {
+  const unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+  quotients[i] = a[i] / b[i];
+  __syncthreads();
+  remainders[i] = a[i] % b[i];
+}
+
+template <typename T>
+void a_type_divides() {
+  const int n = 4 * 64;
+  const T lowest = std::numeric_limits<T>::min();
+  std::vector<T> a(n), b(n, 0);
+  for (int i = 0; i < n; ++i) a[i] = static_cast<T>(i);
+  b[n - 1] = 4;
+  if (std::numeric_limits<T>::is_signed) {
+    a[0] = lowest;
+    b[0] = static_cast<T>(-1);
+  }
+  const OnDevice<T> quotients(n), remainders(n), left(a), right(b);
+  divides<<<4, 64>>>(quotients.get(), remainders.get(), left.get(), right.get());
+  const std::vector<T> q = quotients.values();  // the device is as it was
+  const std::vector<T> r = remainders.values();
+  CHECK_EQ(q[n - 1], static_cast<T>(a[n - 1] / 4));
+  CHECK_EQ(r[n - 1], static_cast<T>(a[n - 1] % 4));
+  if (std::numeric_limits<T>::is_signed) {
+    CHECK_EQ(q[0], lowest);
+    CHECK_EQ(r[0], T{0});
+  }
+}
+
+TEST(a_kernel_that_divides_by_zero_goes_on) {
+  a_type_divides<int>();
+  a_type_divides<unsigned int>();
+  a_type_divides<long long>();
+  a_type_divides<unsigned long long>();
+  a_type_divides<short>();
+}
+
+TEST_WITH_ENV(in_debug_mode_a_division_by_zero_is_told_once, "TORCH_MUSA_HOST_DEBUG=1") {
+  const OnDevice<int> a(64), b(64), q(64), r(64);
+  const std::string text = stderr_of([&] {
+    divides<<<1, 64>>>(q.get(), r.get(), a.get(), b.get());
+    divides<<<1, 64>>>(q.get(), r.get(), a.get(), b.get());
+  });
+  CHECK_EQ(musaGetLastError(), musaSuccess);
+  const size_t at = text.find("musart: divides divided an integer by zero");
+  CHECK(at != std::string::npos);
+  CHECK_EQ(text.find("by zero", at + 50), std::string::npos);
+}
+
+// Whoever speaks the API returns the error, from whatever header it comes.
+FAULT_TEST(after_a_sticky_error_nothing_is_copied_to_symbols_or_launched) {
+  const int values[] = {1, 2, 3};
+  int back[3] = {};
+  const OnDevice<int> out(64);
+  musa::host::set_sticky_error(musaErrorIllegalAddress);
+  CHECK_EQ(musaMemcpyToSymbolAsync(table, values, sizeof(values)), musaErrorIllegalAddress);
+  CHECK_EQ(musaMemcpyToSymbol(table, values, sizeof(values)), musaErrorIllegalAddress);
+  CHECK_EQ(musaMemcpyFromSymbolAsync(back, table, sizeof(back)), musaErrorIllegalAddress);
+  CHECK_EQ(musaMemcpyFromSymbol(back, table, sizeof(back)), musaErrorIllegalAddress);
+  rotate<<<1, 64, 64 * sizeof(int)>>>(out.get(), 1);
+  CHECK_EQ(musaGetLastError(), musaErrorIllegalAddress);
+}
+
 __global__ void ballot_into_an_integer(unsigned int* out) {
   const unsigned int mask = __ballot_sync(0xffffffff, 1);
   out[threadIdx.x] = mask;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 
+#include "../runtime/Division.h"
 #include "Block.h"
 
 namespace musa::host {
@@ -16,6 +17,7 @@ constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGFPE};
 struct sigaction previous[std::size(kSignals)];
 
 void handle(int signal, siginfo_t* info, void* context) {
+  if (signal == SIGFPE && finish_division(*info, context)) return;
   // Codes above zero are the kernel's: this very instruction is at fault.
   if (BlockRunner* runner = BlockRunner::active(); runner != nullptr && info->si_code > 0) {
     runner->abandon(signal, info->si_addr);  // returns only where no kernel runs

@@ -1,5 +1,4 @@
-// Faults of kernels that the processor notices: wild pointers, shared memory out of range, division
-// by zero.
+// Faults of kernels that the processor notices: wild pointers, shared memory out of range.
 #pragma once
 
 namespace musa::host {

@@ -12,6 +12,7 @@
 #include <cstdlib>
 
 #include "Device.h"
+#include "Division.h"
 #include "Memory.h"
 #include "Pkey.h"
 #include "Protect.h"
@@ -21,6 +22,7 @@ namespace {
 
 struct sigaction previous_segv;
 struct sigaction previous_bus;
+struct sigaction previous_fpe;
 
 // A message that is put together without allocating and leaves in one piece.
 class Message {
@@ -146,6 +148,12 @@ void handle(int signal, siginfo_t* info, void* context) {
   if (info->si_code <= 0) raise(signal);
 }
 
+void handle_division(int signal, siginfo_t* info, void* context) {
+  if (finish_division(*info, context)) return;
+  sigaction(signal, &previous_fpe, nullptr);
+  if (info->si_code <= 0) raise(signal);
+}
+
 }  // namespace
 
 Trace Trace::here() {
@@ -162,6 +170,8 @@ void install_fault_handler() {
   sigemptyset(&action.sa_mask);
   sigaction(SIGSEGV, &action, &previous_segv);
   sigaction(SIGBUS, &action, &previous_bus);
+  action.sa_sigaction = handle_division;
+  sigaction(SIGFPE, &action, &previous_fpe);
   if (debug_memory) (void)Trace::here();  // loads what it needs now, not in the middle of something
 }
 
@@ -170,6 +180,15 @@ void print_failed_work(const char* work, const char* reason) {
   message.add("musart: work on a stream (");
   add_work(message, work);
   message.add(") failed: %.4000s\n", reason);
+}
+
+void print_division_by_zero(const char* work) {
+  Message message;
+  message.add("musart: ");
+  add_work(message, work);
+  message.add(
+      " divided an integer by zero. A card gives some number and goes on; here it has all bits "
+      "set.\n");
 }
 
 void report_overrun(const Block& block, size_t offset, const char* work, const Trace& trace) {

@@ -15,12 +15,15 @@ struct Trace {
   static Trace here();
 };
 
-// Installs the handler that names the allocation when a fault hits device memory. Others' handlers
-// are called after it.
+// Installs the handlers that name the allocation when a fault hits device memory, and that let work
+// divide by zero. Others' handlers are called after them.
 void install_fault_handler();
 
 // Says that a queue's work has thrown; nobody else could.
 void print_failed_work(const char* work, const char* reason);
+
+// Says that work, named by a label or its C++ type, divided by zero.
+void print_division_by_zero(const char* work);
 
 // Says that somebody wrote `offset` bytes behind the block's end.
 void report_overrun(const Block& block, size_t offset, const char* work, const Trace& trace);

@@ -116,12 +116,14 @@ void DeviceAccess::close() {
   if (--page_switch().running == 0) page_switch().set(PROT_NONE);
 }
 
-HostAccess::HostAccess() : depth_(DeviceAccess::depth) {
+HostAccess::HostAccess() : work_(DeviceAccess::current_work), depth_(DeviceAccess::depth) {
   if (depth_ > 0 && protection != Protection::OFF) DeviceAccess::close();
   DeviceAccess::depth = 0;
+  DeviceAccess::current_work = nullptr;
 }
 
 HostAccess::~HostAccess() {
+  DeviceAccess::current_work = work_;
   DeviceAccess::depth = depth_;
   if (depth_ > 0 && protection != Protection::OFF) DeviceAccess::open();
 }

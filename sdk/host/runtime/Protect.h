@@ -70,6 +70,7 @@ class HostAccess {
   HostAccess(const HostAccess&) = delete;
 
  private:
+  const char* work_;
   int depth_;
 };
 

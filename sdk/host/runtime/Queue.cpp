@@ -9,6 +9,7 @@
 
 #include "Api.h"
 #include "Device.h"
+#include "Division.h"
 #include "Fault.h"
 #include "Memory.h"
 #include "Protect.h"
@@ -67,6 +68,7 @@ void run(const Task& task, int device) {
       const DeviceAccess access(task.label());
       task.work();
       check_red_zones(device, task.label());  // while memory is open: opening it is what costs
+      report_divisions();
       return;
     }
     case Task::Kind::HOST: {

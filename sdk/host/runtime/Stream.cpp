@@ -8,6 +8,7 @@
 
 #include "Capture.h"
 #include "Device.h"
+#include "Division.h"
 #include "Environment.h"
 #include "Memory.h"
 #include "Pool.h"
@@ -272,6 +273,7 @@ bool run_now(int device, musaStream_t stream, void (*work)(void*), void* argumen
   const DeviceAccess access(name);
   work(argument);
   check_red_zones(device, name);
+  report_divisions();
   return true;
 }
 

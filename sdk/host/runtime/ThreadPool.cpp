@@ -9,8 +9,10 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "Protect.h"
 #include "musa_host.h"
 
 namespace musa::host {
@@ -24,11 +26,14 @@ class Job {
         end_(end),
         piece_(piece),
         pieces_((end - begin + piece - 1) / piece),
-        body_(body) {}
+        body_(body),
+        work_(DeviceAccess::current_work) {}
 
   bool exhausted() const { return next_.load(std::memory_order_relaxed) >= pieces_; }
 
   void work() {
+    // A part of the caller's work, for messages and for what only work may do.
+    const char* outer = std::exchange(DeviceAccess::current_work, work_);
     for (int64_t i = next_.fetch_add(1); i < pieces_; i = next_.fetch_add(1)) {
       const int64_t from = begin_ + i * piece_;
       try {
@@ -42,6 +47,7 @@ class Job {
         finished_.notify_all();
       }
     }
+    DeviceAccess::current_work = outer;
   }
 
   void wait() {
@@ -56,6 +62,7 @@ class Job {
   const int64_t piece_;
   const int64_t pieces_;
   const std::function<void(int64_t, int64_t)>& body_;
+  const char* const work_;
   std::atomic<int64_t> next_{0};
   std::atomic<int64_t> done_{0};
   std::mutex mutex_;
