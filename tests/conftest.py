@@ -18,18 +18,25 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def _on_host() -> bool:
+    import torch  # only now: the variables above are set
+
+    return str(torch.musa.target()) == "host"
+
+
 # What a test may ask of the modes that the environment puts the device in (`make profiles`), and why it has to:
 # `@pytest.mark.needs("cache")`. The only place where a mode lets a test out.
 NEEDS = {
     "cache": (
-        "PYTORCH_NO_MUSA_MEMORY_CACHING" not in os.environ,
+        lambda: "PYTORCH_NO_MUSA_MEMORY_CACHING" not in os.environ,
         "about the cache: without it a segment holds one tensor (test_memory_checking.py has what holds then)",
     ),
     "blocking launches": (
-        os.environ.get("MUSA_LAUNCH_BLOCKING") != "0",
+        lambda: _on_host() and os.environ.get("MUSA_LAUNCH_BLOCKING") != "0",
         "about what the call itself raises: later it comes from another call and sticks, as on a card "
         "(test_asynchronous.py)",
     ),
+    "host": (_on_host, "about the stand-in on the host: every other target is so by itself, or says it its own way"),
 }
 
 
@@ -59,5 +66,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             if need not in NEEDS:
                 raise pytest.UsageError(f"{item.nodeid}: no need is called {need!r}; there are {', '.join(NEEDS)}")
             holds, reason = NEEDS[need]
-            if not holds:
+            if not holds():
                 item.add_marker(pytest.mark.skip(reason=reason))

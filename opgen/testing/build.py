@@ -122,6 +122,8 @@ class Domain:
     ``promotes`` False: the tensors have to have one dtype, though the operator is pointwise.
     ``gradient_dtype``: the CPU computes the gradient no better than in that dtype.
     ``grows``: a result may hold elements that nobody has written; ``normalize`` leaves those out.
+    ``atomic``: several threads may add to one element, and a device with threads has them do it in any order, so that
+    two runs differ by rounding.
     ``private`` results are for the backward operator of the same device alone, so nobody else may look at them.
     ``trusts_out``: an internal operator that writes into ``out`` without looking at its shape.
     ``through_cpu`` names operators that may run on the CPU inside of it, for a reason that stands beside it.
@@ -148,5 +150,6 @@ class Domain:
     promotes: bool = True
     gradient_dtype: torch.dtype | None = None
     grows: bool = False
+    atomic: bool = False
     private: frozenset[int] = frozenset()
     normalize: Normalize | None = None

@@ -139,13 +139,19 @@ class Case:
 
     def dense(self) -> Case:
         """The same call with every tensor contiguous in a storage of its own."""
+        return self.with_tensors(lambda spec: TensorSpec.of(spec.value, spec.on_cpu))
+
+    def with_tensors(self, make: Callable[[TensorSpec], TensorSpec]) -> Case:
+        """The same call with another tensor in the place of each; one that is given twice stays one."""
         known: dict[int, TensorSpec] = {}
 
         def copy(value: Any) -> Any:
             if isinstance(value, list):
                 return [copy(item) for item in value]
             if isinstance(value, TensorSpec):
-                return known.setdefault(id(value), TensorSpec.of(value.value, value.on_cpu))
+                if id(value) not in known:
+                    known[id(value)] = make(value)
+                return known[id(value)]
             if isinstance(value, MadeBy):
                 return MadeBy(value.function, tuple(copy(item) for item in value.arguments))
             return value

@@ -18,6 +18,13 @@ _SINCE = {
 
 
 @cache
+def computes_on_host(device: str) -> bool:
+    """Whether the CPU does the work: for itself, or as the stand-in for a chip. Then it comes in one order, always."""
+    kind = device.partition(":")[0]
+    return kind == "cpu" or getattr(getattr(torch, kind), "target", lambda: kind)() == "host"
+
+
+@cache
 def lacking(device: str) -> frozenset[torch.dtype]:
     """The dtypes that the chip behind ``device`` does not compute in; none for a device other than musa."""
     if device.partition(":")[0] != "musa":

@@ -27,7 +27,7 @@ def judge(survey: Survey, families: Mapping[str, int]) -> DtypeResult:
         agreed=endings.get("AGREED", 0),
         refused=endings.get("REFUSED", 0),
         unsupported=endings.get("UNSUPPORTED", 0),
-        discarded=endings.get("DISCARDED", 0),
+        discarded=endings.get("DISCARDED", 0) + endings.get("UNTRIED", 0),
         failed=endings.get("FAILED", 0),
         families=dict(families),
     )

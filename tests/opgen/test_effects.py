@@ -12,13 +12,13 @@ import torch
 from opgen.testing.build import Domain
 from opgen.testing.case import Case, SeededGenerator, TensorSpec, make_live
 from opgen.testing.domains import domain_of
-from opgen.testing.effects import trips_to_cpu
+from opgen.testing.effects import compare_runs, trips_to_cpu
 from opgen.testing.examine import Ending, examine
 from opgen.testing.gradients import Compared, check_gradients, examine_gradients, gradient_subject
 from opgen.testing.laws import check as check_law
 from opgen.testing.overload import load_overload
 from opgen.testing.problem import Category
-from opgen.testing.run import Outcome, _computes
+from opgen.testing.run import Outcome, _computes, run
 from opgen.testing.source import SeededSource
 from opgen.testing.strategies import make_case
 from opgen.testing.subject import load_subject
@@ -247,3 +247,18 @@ def test_views_and_new_tensors_are_no_work_of_the_host(name: str) -> None:
 @pytest.mark.parametrize("name", ["add.Tensor", "zero_", "sort", "_foreach_add.List"])
 def test_computing_is_work_of_the_host(name: str) -> None:
     assert _computes(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["scatter_add", "index_add", "embedding_dense_backward", "upsample_bilinear2d_backward"]
+)
+def test_sums_by_atomic_additions_may_differ_by_rounding_on_a_device_with_threads(name: str) -> None:
+    domain = domain_of(load_overload(name))
+    case = Case(load_overload("neg"), {"self": TensorSpec.of(torch.ones(9))})
+    first = run(case, "cpu", aten.neg.default)
+    rounding = replace(first, results=[first.results[0] * (1 + 1e-6)])
+    wrong = replace(first, results=[first.results[0] * 2])
+    assert not compare_runs(case, first, rounding, domain, ordered=False)
+    assert compare_runs(case, first, rounding, domain, ordered=True)
+    assert compare_runs(case, first, wrong, domain, ordered=False)
+    assert compare_runs(case, first, rounding, Domain(), ordered=False)

@@ -48,7 +48,17 @@ def test_the_profiles_are_the_older_chips_and_the_ways_to_watch() -> None:
     assert set(environments()) == {"mp_21", "mp_22", "asynchronous", "protected"}
 
 
-@pytest.mark.parametrize("profile", sorted(environments()))
+# What only the stand-in on the host can be told. On a GPU calls return at once anyway, and memory is out of bounds.
+HOSTS_OWN = ("asynchronous", "protected")
+
+
+@pytest.mark.parametrize(
+    "profile",
+    [
+        pytest.param(profile, marks=pytest.mark.needs("host") if profile in HOSTS_OWN else ())
+        for profile in sorted(environments())
+    ],
+)
 def test_a_sample_of_the_operators_agrees_with_the_cpu_under_the_profile(profile: str) -> None:
     script = f"""
         import torch

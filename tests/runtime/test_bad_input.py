@@ -60,6 +60,7 @@ def test_index_out_of_range(index):
             call()
 
 
+@pytest.mark.needs("host")
 def test_the_log_says_which_index(run_python):
     done = run_python(
         """

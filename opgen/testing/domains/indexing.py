@@ -186,19 +186,23 @@ def _repeats(build: Build, argument: Argument) -> Any:
     return build.tensor((build.size(0, 6),), build.pick(torch.int64, torch.int32), Numbers(0, 4, whole=True))
 
 
-_ALONG = Domain(prepare=_prepare_along, ranks=(0, 3), accumulates=True)
-_ROWS = Domain(prepare=_prepare_rows, ranks=(0, 3), accumulates=True)
-_FLAT = Domain(prepare=_prepare_flat, ranks=(0, 3), accumulates=True)
+_ALONG = Domain(prepare=_prepare_along, ranks=(0, 3), accumulates=True, atomic=True)
+_ROWS = Domain(prepare=_prepare_rows, ranks=(0, 3), accumulates=True, atomic=True)
+_FLAT = Domain(prepare=_prepare_flat, ranks=(0, 3), accumulates=True, atomic=True)
 
 TABLE = {
     "gather scatter scatter_add scatter_reduce": _ALONG,
     "index_select index_add index_copy index_fill index_reduce": _ROWS,
     "index _unsafe_index": Domain(prepare=_prepare_index, ranks=(1, 4)),
-    "index_put _index_put_impl_ _unsafe_index_put": Domain(prepare=_prepare_index_put, ranks=(1, 4), accumulates=True),
+    "index_put _index_put_impl_ _unsafe_index_put": Domain(
+        prepare=_prepare_index_put, ranks=(1, 4), accumulates=True, atomic=True
+    ),
     "masked_select masked_scatter": Domain(prepare=_prepare_masked, ranks=(0, 4)),
     "take put": _FLAT,
     "embedding": Domain(prepare=_prepare_embedding, ranks=(0, 2)),
-    "embedding_dense_backward": Domain(prepare=_prepare_embedding, ranks=(0, 2), dtypes=FLOATING, accumulates=True),
+    "embedding_dense_backward": Domain(
+        prepare=_prepare_embedding, ranks=(0, 2), dtypes=FLOATING, accumulates=True, atomic=True
+    ),
     "embedding_renorm": Domain(prepare=_prepare_embedding_renorm, ranks=(1, 1), dtypes=FLOATING, accumulates=True),
     "repeat_interleave.Tensor": Domain(arguments={"repeats": _repeats, "output_size": one_of(None)}),
     "_masked_softmax": Domain(arguments={"mask": boolean_tensor, "mask_type": one_of(None)}),

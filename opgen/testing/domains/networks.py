@@ -335,7 +335,7 @@ TABLE = {
     "native_layer_norm_backward": layer(_prepare_layer_norm_backward, ranks=(1, 4), least_size=1),
     "native_group_norm": layer(_prepare_group_norm),
     "native_group_norm_backward": layer(_prepare_group_norm_backward),
-    "nll_loss_forward nll_loss2d_forward nll_loss_backward": layer(_prepare_nll),
+    "nll_loss_forward nll_loss2d_forward nll_loss_backward": layer(_prepare_nll, atomic=True),
     "nll_loss2d_backward": layer(_prepare_nll, dense_out=True),
     "glu glu_backward glu_jvp glu_backward_jvp": layer(_prepare_glu, ranks=(1, 3)),
     "_fused_adam _fused_adamw _fused_sgd _fused_adagrad": layer(_prepare_optimizer),

@@ -45,6 +45,15 @@ def _named_by(source: Tensor, indices: Tensor, dim: int | None, aligned: bool) -
     return source.gather(dim, indices if kept else indices.unsqueeze(dim))
 
 
+def in_any_order(case: Case, results: list[Any]) -> list[Any]:
+    """topk: `by_value`, and without ``sorted`` in the order of the values, since the operator's own is free."""
+    results = by_value(0, 1)(case, results)
+    if case.arguments.get("sorted", True) or not results[0].dim():
+        return results
+    values, order = results[0].sort(case.arguments.get("dim", -1))
+    return [values, results[1].gather(case.arguments.get("dim", -1), order)]
+
+
 def _k(build: Build, argument: Argument) -> Any:
     shape = build.made["self"].shape
     dim = build.made.get("dim")
@@ -173,7 +182,8 @@ TABLE = {
         numbers=_TIES, normalize=by_value(0, 1), arguments={"self": lambda b, a: b.tensor(b.shape, expand=False)}
     ),
     "max.dim max.dim_max min.dim min.dim_min mode sort sort.stable sort.values sort.values_stable": _EXTREME_AT,
-    "kthvalue topk": Domain(numbers=_TIES, normalize=by_value(0, 1), prepare=_prepare_ranked, arguments={"k": _k}),
+    "kthvalue": Domain(numbers=_TIES, normalize=by_value(0, 1), prepare=_prepare_ranked, arguments={"k": _k}),
+    "topk": Domain(numbers=_TIES, normalize=in_any_order, prepare=_prepare_ranked, arguments={"k": _k}),
     "argsort argsort.stable": Domain(numbers=_TIES, arguments={"stable": one_of(True)}),
     "cummax cummin _cummax_helper _cummin_helper": Domain(numbers=_TIES, ranks=(1, 4)),
     "trace": Domain(ranks=(2, 2), accumulates=True),

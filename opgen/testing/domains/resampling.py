@@ -140,13 +140,13 @@ def _prepare_grid(build: Build) -> Arguments:
 
 TABLE = {
     "max_pool2d_with_indices max_pool3d_with_indices avg_pool2d avg_pool3d": layer(_prepare_pool),
-    "max_pool2d_with_indices_backward max_pool3d_with_indices_backward": layer(_prepare_max_pool_backward),
+    "max_pool2d_with_indices_backward max_pool3d_with_indices_backward": layer(_prepare_max_pool_backward, atomic=True),
     "avg_pool2d_backward avg_pool3d_backward": layer(_prepare_avg_pool_backward),
     # the CPU lays out= anew, whatever its shape
     "_adaptive_avg_pool2d _adaptive_avg_pool3d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool2d "
     "adaptive_max_pool3d": layer(_prepare_adaptive_pool, strides=False, dense_out=True),
     "_adaptive_avg_pool2d_backward _adaptive_avg_pool3d_backward adaptive_avg_pool3d_backward "
-    "adaptive_max_pool2d_backward adaptive_max_pool3d_backward": layer(_prepare_adaptive_pool_backward),
+    "adaptive_max_pool2d_backward adaptive_max_pool3d_backward": layer(_prepare_adaptive_pool_backward, atomic=True),
     "upsample_nearest1d upsample_nearest2d upsample_nearest3d _upsample_nearest_exact1d _upsample_nearest_exact2d "
     "_upsample_nearest_exact3d upsample_linear1d upsample_bilinear2d upsample_bicubic2d upsample_trilinear3d "
     "_upsample_bilinear2d_aa _upsample_bicubic2d_aa "
@@ -154,13 +154,15 @@ TABLE = {
     "_upsample_nearest_exact1d_backward _upsample_nearest_exact2d_backward _upsample_nearest_exact3d_backward "
     "upsample_linear1d_backward upsample_bilinear2d_backward upsample_bicubic2d_backward "
     "upsample_trilinear3d_backward _upsample_bilinear2d_aa_backward _upsample_bicubic2d_aa_backward": layer(
-        _prepare_upsample
+        _prepare_upsample, atomic=True
     ),
     "reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d replication_pad3d "
     "reflection_pad1d_backward reflection_pad2d_backward reflection_pad3d_backward replication_pad1d_backward "
-    "replication_pad2d_backward replication_pad3d_backward": layer(_prepare_edge_padding),
+    "replication_pad2d_backward replication_pad3d_backward": layer(_prepare_edge_padding, atomic=True),
     "im2col col2im": layer(_prepare_fold),
-    "grid_sampler_2d grid_sampler_3d grid_sampler_2d_backward grid_sampler_3d_backward": layer(_prepare_grid),
+    "grid_sampler_2d grid_sampler_3d grid_sampler_2d_backward grid_sampler_3d_backward": layer(
+        _prepare_grid, atomic=True
+    ),
     "channel_shuffle pixel_shuffle": layer(
         lambda b: {"self": b.tensor((2, 4, 3, 3)), "groups": 2, "upscale_factor": 2}
     ),
