@@ -6,6 +6,7 @@ import os
 import signal
 
 import pytest
+from device_loss import pytest_runtest_makereport  # noqa: F401  (a hook)
 
 # C++ warnings (an out= tensor that is resized, an operator that falls back) go to stderr from every one of thousands of
 # cases; the tests that are about a warning turn it on again. Both have to be set before torch is imported.
