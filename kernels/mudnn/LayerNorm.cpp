@@ -81,9 +81,10 @@ std::tuple<Tensor, Tensor, Tensor> NativeLayerNorm(const Tensor& input,
   std::fill(statistics_sizes.end() - static_cast<int64_t>(normalized_shape.size()),
             statistics_sizes.end(), 1);
   Tensor out = at::empty(input.sizes(), input.options());
-  Tensor mean = at::zeros(statistics_sizes, statistics);
+  Tensor mean = at::empty(statistics_sizes, statistics);
   Tensor rstd = at::empty(statistics_sizes, statistics);
   if (out.numel() == 0) {
+    mean.zero_();
     rstd.fill_(std::numeric_limits<double>::quiet_NaN());  // of slices without elements
     return {out, mean, rstd};
   }
@@ -116,9 +117,13 @@ std::tuple<Tensor, Tensor, Tensor> NativeLayerNormBackward(
 
   Tensor grad_input = at::empty(input.sizes(), input.options());
   Tensor grad_weight, grad_bias;
-  if (output_mask[1] && weight.defined()) grad_weight = at::zeros(normalized_shape, parameter);
-  if (output_mask[2] && bias.defined()) grad_bias = at::zeros(normalized_shape, parameter);
-  if (input.numel() != 0) {
+  if (output_mask[1] && weight.defined()) grad_weight = at::empty(normalized_shape, parameter);
+  if (output_mask[2] && bias.defined()) grad_bias = at::empty(normalized_shape, parameter);
+  if (input.numel() == 0) {
+    for (const Tensor* of_none : {&grad_weight, &grad_bias}) {
+      if (of_none->defined()) of_none->zero_();
+    }
+  } else {
     const Tensor x = AsSlices(input, s), dy = AsSlices(grad_out, s);
     const Tensor dense_mean = mean.contiguous().view({s.count});
     const Tensor dense_rstd = rstd.contiguous().view({s.count});

@@ -1,9 +1,13 @@
 #include "Internal.h"
 #include "mudnn_nn.h"
 
+#include <ATen/Context.h>
 #include <ATen/TensorOperators.h>
+#include <ATen/native/ConvUtils.h>
+#include <ATen/ops/_conv_depthwise2d.h>
 #include <ATen/ops/convolution.h>
 #include <ATen/ops/convolution_backward.h>
+#include <ATen/ops/cudnn_convolution.h>
 #include <ATen/ops/relu.h>
 #include <ATen/ops/silu.h>
 
@@ -68,6 +72,37 @@ void check_geometry(const at::Tensor& out, const at::Tensor& in, const at::Tenso
     // The image of a transposed convolution may be larger than the windows reach.
     const int64_t reach = in.size(2 + d) + 2 * g.pad[d] - window;
     require(reach >= 0 && out.size(2 + d) == reach / g.stride[d] + 1, "sizes do not agree");
+  }
+}
+
+// Straight into `out`, where ATen would choose one of the kernels that can; false, and nothing
+// done, where not. `out` shares no memory with the operands.
+bool convolve_into(at::Tensor out, const at::Tensor& in, const at::Tensor& w,
+                   const at::Tensor& bias, const Geometry& g, bool tf32) {
+  using at::native::ConvBackend;
+  if (!in.is_cuda()) return false;
+  const c10::SymDimVector stride(g.stride.begin(), g.stride.end());
+  const c10::SymDimVector pad(g.pad.begin(), g.pad.end());
+  const c10::SymDimVector dilation(g.dilation.begin(), g.dilation.end());
+  const c10::SymDimVector none(2, 0);
+  switch (at::native::select_conv_backend(in, w, bias, stride, pad, dilation, /*transposed=*/false,
+                                          none, g.groups, std::nullopt)) {
+    case ConvBackend::Cudnn: {
+      if (at::native::cudnn_conv_suggest_memory_format(in, w) != out.suggest_memory_format()) {
+        return false;
+      }
+      const at::Context& context = at::globalContext();
+      at::cudnn_convolution_out(
+          out, in, w, g.pad, g.stride, g.dilation, g.groups, context.benchmarkCuDNN(),
+          context.deterministicCuDNN() || context.deterministicAlgorithms(), tf32);
+      if (bias.defined()) out.add_(bias.view({1, -1, 1, 1}));
+      return true;
+    }
+    case ConvBackend::CudaDepthwise2d:
+      at::_conv_depthwise2d_out(out, in, w, w.sizes().slice(2), bias, g.stride, g.pad, g.dilation);
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -171,9 +206,17 @@ Status Convolution::RunForward(Handle& h, const char* entry, Tensor& out, const 
         }
         return [=, pad = pad_, stride = stride_, dilation = dilation_, groups = groups_,
                 mode = act.mode(), tf32 = uses_tf32(h, compute_mode_, type(in))] {
-          at::Tensor result =
-              at::convolution(tf32 ? to_tf32(i) : i, tf32 ? to_tf32(k) : k, b, stride, pad,
-                              dilation, /*transposed=*/false, {0, 0}, groups);
+          const at::Tensor read = tf32 ? to_tf32(i) : apart(i, o);
+          const at::Tensor filter = tf32 ? to_tf32(k) : apart(k, o);
+          if (!a.defined() &&
+              convolve_into(o, read, filter, b, {pad, stride, dilation, groups}, tf32)) {
+            at::Tensor written = o;
+            if (mode == FusedActivationDesc::Mode::RELU) at::relu_(written);
+            if (mode == FusedActivationDesc::Mode::SILU) at::silu_(written);
+            return;
+          }
+          at::Tensor result = at::convolution(read, filter, b, stride, pad, dilation,
+                                              /*transposed=*/false, {0, 0}, groups);
           if (a.defined()) result = result + a;
           if (mode == FusedActivationDesc::Mode::RELU) result = at::relu(result);
           if (mode == FusedActivationDesc::Mode::SILU) result = at::silu(result);

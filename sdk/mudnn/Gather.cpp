@@ -58,7 +58,12 @@ Status Gather::Run(Handle& h, Tensor& out, const Tensor& index, const Tensor& in
         }
         check_slices(out, index, in, axis);
         return [axis, o = c.alias(out), x = c.alias(index), i = c.alias(in)]() mutable {
-          const at::Tensor slices = at::index_select(i, axis, x.reshape({-1}));
+          const at::Tensor source = apart(i, o);
+          if (x.dim() == 1) {
+            at::index_select_out(o, source, axis, x);
+            return;
+          }
+          const at::Tensor slices = at::index_select(source, axis, x.reshape({-1}));
           o.copy_(slices.reshape(o.sizes()));
         };
       });

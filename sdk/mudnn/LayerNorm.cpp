@@ -1,6 +1,9 @@
 #include "Internal.h"
 #include "mudnn_nn.h"
 
+#include <ATen/AccumulateType.h>
+#include <ATen/native/layer_norm.h>
+
 #include <ATen/ops/native_layer_norm.h>
 #include <ATen/ops/native_layer_norm_backward.h>
 #include <ATen/ops/ones.h>
@@ -43,6 +46,60 @@ void store(const at::Tensor& to, const at::Tensor& from) {
   if (to.defined()) to.copy_(from);
 }
 
+// ATen's operators return tensors of their own; its kernels write into the caller's memory. Where
+// the build says how PyTorch's dispatcher of kernels is called (mudnn.cmake), they can be.
+#ifdef HAVE_AVX2_CPU_DEFINITION
+constexpr bool kKernelsInReach = true;
+#else
+constexpr bool kKernelsInReach = false;
+#endif
+
+// The type of ATen's statistics: on the CPU the parameters', on a GPU what sums are in.
+at::ScalarType statistics_type(const at::Tensor& in, const at::Tensor& weight) {
+  if (!in.is_cpu()) return at::toAccumulateType(in.scalar_type(), in.device().type());
+  return weight.defined() ? weight.scalar_type() : in.scalar_type();
+}
+
+void normalize(const at::Tensor& in, at::IntArrayRef sizes, const at::Tensor& weight,
+               const at::Tensor& bias, double eps, at::Tensor out, at::Tensor mean,
+               at::Tensor rstd) {
+  if constexpr (kKernelsInReach) {
+    const auto dtype = statistics_type(in, weight);
+    if (in.numel() > 0 && mean.scalar_type() == dtype && rstd.scalar_type() == dtype) {
+      at::native::LayerNormKernel(in.device().type(), apart(in, out), weight, bias, mean.numel(),
+                                  c10::multiply_integers(sizes), eps, &out, &mean, &rstd);
+      return;
+    }
+  }
+  const auto [result, save_mean, save_rstd] = at::native_layer_norm(in, sizes, weight, bias, eps);
+  out.copy_(result);
+  mean.copy_(save_mean);
+  rstd.copy_(save_rstd);
+}
+
+// `weight` is not absent; grad_weight and grad_bias may be.
+void differentiate(const at::Tensor& grad, const at::Tensor& in, at::IntArrayRef sizes,
+                   const at::Tensor& mean, const at::Tensor& rstd, const at::Tensor& weight,
+                   at::Tensor grad_in, at::Tensor grad_weight, at::Tensor grad_bias) {
+  if constexpr (kKernelsInReach) {
+    const auto fits = [&](const at::Tensor& of) {
+      return !of.defined() || of.scalar_type() == weight.scalar_type();
+    };
+    if (in.numel() > 0 && fits(grad_weight) && fits(grad_bias)) {
+      at::native::LayerNormBackwardKernel(
+          in.device().type(), apart(grad, grad_in), apart(in, grad_in), mean, rstd, weight,
+          mean.numel(), c10::multiply_integers(sizes), &grad_in, &grad_weight, &grad_bias);
+      return;
+    }
+  }
+  const auto [from_in, from_weight, from_bias] =
+      at::native_layer_norm_backward(grad, in, sizes, mean, rstd, weight, weight,
+                                     {true, grad_weight.defined(), grad_bias.defined()});
+  grad_in.copy_(from_in);
+  store(grad_weight, from_weight);
+  store(grad_bias, from_bias);
+}
+
 }  // namespace
 
 Status LayerNorm::SetAxis(int n, const int* axes) {
@@ -78,12 +135,8 @@ Status LayerNorm::Run(Handle& h, Tensor& out, Tensor& mean, Tensor& rstd, const 
         const auto sizes = normalized_sizes(axes_, in);
         return [=, eps = epsilon_, o = c.alias(out), i = c.alias(in),
                 m = statistic(c, mean, in, axes_.size()), r = statistic(c, rstd, in, axes_.size()),
-                w = parameter(c, gamma, sizes), b = parameter(c, beta, sizes)] {
-          const auto [result, save_mean, save_rstd] = at::native_layer_norm(i, sizes, w, b, eps);
-          o.copy_(result);
-          m.copy_(save_mean);
-          r.copy_(save_rstd);
-        };
+                w = parameter(c, gamma, sizes),
+                b = parameter(c, beta, sizes)] { normalize(i, sizes, w, b, eps, o, m, r); };
       });
 }
 
@@ -111,11 +164,7 @@ Status LayerNorm::RunBwd(Handle& h, Tensor& dx, Tensor& dgamma, Tensor& dbeta, c
           // ATen reads off gamma and beta which gradients there are: without them, ones have the
           // same effect.
           const at::Tensor weight = w.defined() ? w : at::ones(sizes, i.options().dtype(m.dtype()));
-          const auto [grad_in, grad_weight, grad_bias] = at::native_layer_norm_backward(
-              gy, i, sizes, m, r, weight, weight, {true, gw.defined(), gb.defined()});
-          gx.copy_(grad_in);
-          store(gw, grad_weight);
-          store(gb, grad_bias);
+          differentiate(gy, i, sizes, m, r, weight, gx, gw, gb);
         };
       });
 }

@@ -4,6 +4,7 @@
 #include <ATen/ops/any.h>
 #include <ATen/ops/argmax.h>
 #include <ATen/ops/argmin.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/max.h>
 #include <ATen/ops/mean.h>
@@ -262,13 +263,14 @@ Status Reduce::RunIndices(Handle& h, Tensor& indices, const Tensor& in,
                 o = alias_kept(c, indices, in, reduced), i = c.alias(in),
                 first_only = c.effect() == Effect::WRITES_FIRST_ELEMENT]() mutable {
           const auto along = flat ? std::nullopt : std::optional<int64_t>(dim);
-          at::Tensor result = is_max ? at::argmax(i, along, /*keepdim=*/true)
-                                     : at::argmin(i, along, /*keepdim=*/true);
-          if (first_only) {
-            write_first(o, result);
+          at::Tensor result = first_only ? at::empty_like(o) : o;
+          const at::Tensor source = apart(i, o);
+          if (is_max) {
+            at::argmax_out(result, source, along, /*keepdim=*/true);
           } else {
-            o.copy_(result);
+            at::argmin_out(result, source, along, /*keepdim=*/true);
           }
+          if (first_only) write_first(o, result);
         };
       });
 }
@@ -290,14 +292,17 @@ Status Reduce::RunWithIndices(Handle& h, Tensor& out, Tensor& indices, const Ten
         return [is_max = *mode_ == Mode::MAX, dim = reduced[0], o = alias_kept(c, out, in, reduced),
                 x = alias_kept(c, indices, in, reduced), i = c.alias(in),
                 first_only = c.effect() == Effect::WRITES_FIRST_ELEMENT]() mutable {
-          auto [values, positions] = is_max ? at::max(apart(i, o), dim, /*keepdim=*/true)
-                                            : at::min(apart(i, o), dim, /*keepdim=*/true);
+          at::Tensor values = first_only ? at::empty_like(o) : o;
+          at::Tensor positions = first_only ? at::empty_like(x) : x;
+          const at::Tensor source = apart(apart(i, o), x);
+          if (is_max) {
+            at::max_out(values, positions, source, dim, /*keepdim=*/true);
+          } else {
+            at::min_out(values, positions, source, dim, /*keepdim=*/true);
+          }
           if (first_only) {
             write_first(o, values);
             write_first(x, positions);
-          } else {
-            o.copy_(values);
-            x.copy_(positions);
           }
         };
       });

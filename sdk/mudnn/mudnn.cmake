@@ -10,4 +10,11 @@ function(opgen_add_mudnn folder)
   target_include_directories(mudnn SYSTEM PRIVATE ${TORCH_INCLUDE_DIRS})
   target_link_libraries(mudnn PUBLIC musart PRIVATE ${TORCH_LIBRARIES_CPU})
   opgen_use_pch(mudnn)
+  # LayerNorm calls kernels of PyTorch's through its DispatchStub, which takes one function for each version of the CPU's
+  # kernels: for x86 there are three. Elsewhere their number depends on the compiler that built PyTorch.
+  if(CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
+    set_source_files_properties(${CMAKE_SOURCE_DIR}/sdk/mudnn/LayerNorm.cpp PROPERTIES
+      SKIP_PRECOMPILE_HEADERS ON
+      COMPILE_DEFINITIONS "HAVE_AVX512_CPU_DEFINITION;HAVE_AVX2_CPU_DEFINITION")
+  endif()
 endfunction()
