@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import re
@@ -27,7 +28,7 @@ sys.path.insert(0, str(BENCHMARKS))
 try:
     import gpu
     import gpu_report
-    from side_by_side import cases, measure, models, record, report, worker
+    from side_by_side import alone, cases, explain, measure, models, record, report, worker
     from side_by_side.measure import Pair, Side
     from side_by_side.record import Figure, Launched, Machine, Run, Unreadable
 finally:
@@ -57,7 +58,7 @@ def trial(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
         "matmul/mm, 8 x 8",
     )
     chosen = [word for name in (*words, "elementwise/add/", "sort/topk") for word in ("--only", name)]
-    done = script("gpu.py", "--host", "--seconds", "60", "--out", str(out), *chosen)
+    done = script("gpu.py", "--host", "--seconds", "300", "--out", str(out), *chosen)
     return SimpleNamespace(done=done, out=out)
 
 
@@ -171,7 +172,12 @@ class Slow:
         pass
 
 
-@pytest.mark.parametrize("method", [measure.issue, measure.steps, measure.device])
+def _steps(pair: Pair, calls: list, seconds: float) -> measure.Measured:
+    takers = [partial(measure.take_steps, side, call) for side, call in zip(pair.sides, calls, strict=True)]
+    return measure.steps(takers, seconds)
+
+
+@pytest.mark.parametrize("method", [measure.issue, _steps, measure.device])
 def test_the_slower_device_is_measured_as_slower(method: Callable[..., measure.Measured]) -> None:
     pair = Pair(Slow("musa"), Slow("cpu"))  # type: ignore[arg-type]
     calls: list = [lambda: time.sleep(6e-3), lambda: time.sleep(2e-3)]
@@ -183,6 +189,63 @@ def test_the_slower_device_is_measured_as_slower(method: Callable[..., measure.M
     speeds = replace(times, group="sort", unit="GB/s", amount=1.0)
     assert times.ratio is not None and times.ratio > 2 and times.state == "short"
     assert speeds.ratio is not None and speeds.ratio < 0.5 and speeds.state == "short"
+
+
+TRAINING = next(case for case in ALL.values() if case.name.startswith("Transformer"))
+
+
+@pytest.fixture
+def pair() -> Iterator[Pair]:
+    """With a process of its own for the CPU."""
+    pair = Pair(Side("musa"), Side("cpu"))
+    yield pair
+    pair.alone.close()
+
+
+def test_native_trains_and_is_looked_at_in_a_process_without_this_backend(pair: Pair) -> None:
+    assert alone.environment()["TORCH_DEVICE_BACKEND_AUTOLOAD"] == "0"
+    with pair.alone.case("cpu", TRAINING.key):
+        losses = [pair.alone.first("cpu") for _ in range(2)]
+        own: object = TRAINING.call("cpu")()
+        assert losses[1] != losses[0] == pytest.approx(float(own), rel=1e-4)  # type: ignore[arg-type]
+        process = pair.alone._process
+        assert process is not None and "libtorch_musa" not in Path(f"/proc/{process.pid}/maps").read_text()
+        assert 0 < pair.alone.sample("cpu", 2) < 10
+    found = explain.alone(ALL["issue/mm, 64 x 64 floats"], pair, None)
+    assert "aten::mm" in [name for name, _, _ in found.host] and pair.alone._process is process
+    pair.alone.close()
+    assert process.returncode == 0
+
+
+def test_what_fails_in_the_other_process_fails_its_case_alone(pair: Pair) -> None:
+    with pytest.raises(RuntimeError, match="cpu alone: no case was begun"):
+        pair.alone.first("cpu")
+    with pytest.raises(RuntimeError, match=r"cpu alone: .*no such case"):
+        pair.alone.ask("cpu", "begin", case="no such case")
+    assert pair.alone._process is not None
+    with (
+        pytest.raises(RuntimeError, match="the process of cpu alone ended with code -9"),
+        pair.alone.case("cpu", TRAINING.key),
+    ):
+        pair.alone._process.kill()
+        pair.alone.first("cpu")
+    figure = worker.figure_of(TRAINING, pair, 0.01)  # a new one starts
+    assert figure.reason == "" and figure.native_s is not None and figure.native_s > 0
+
+
+@pytest.mark.parametrize("where", ["CUDA", "PrivateUse1"])
+def test_kernels_are_counted_whichever_device_the_profiler_names(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PyTorch gives CUDA's kernels to PrivateUse1 where such a backend has a name."""
+
+    def event(device: str, us: float) -> SimpleNamespace:
+        time_range = SimpleNamespace(elapsed_us=lambda: us)
+        kind = getattr(torch.autograd.DeviceType, device)
+        return SimpleNamespace(name=f"on {device}", device_type=kind, time_range=time_range)
+
+    profiler = SimpleNamespace(events=lambda: [event("CPU", 9), event(where, 30), event(where, 70)], key_averages=list)
+    monkeypatch.setattr(explain, "profile", lambda **_: contextlib.nullcontext(profiler))
+    case = replace(ALL["issue/add, 8 floats"], count=2)
+    assert explain.launched(case, PAIR.musa, None).kernels == [(f"on {where}", 1.0, 50.0)]
 
 
 def test_what_went_through_the_cpu_is_noted() -> None:
@@ -389,6 +452,17 @@ def test_the_table_shows_ratios_targets_failures_and_where_the_time_goes() -> No
         assert f"\n{line}\n" in text, text
     columns = [re.sub(r"\\\|", "", line).count("|") for line in text.splitlines() if line.startswith("|")]
     assert set(columns) == {5, 7, 9}
+
+
+def test_where_no_kernel_was_seen_the_table_claims_none() -> None:
+    """A profiler that sees no kernels has not found out that there are none."""
+    launched = Launched(0.0, [], [("aten::add", 1.0, 9.0), ("Activity Buffer Request", 0.02, 400.0)])
+    on_both = {"musa": launched, "cuda": launched}
+    small = Figure("issue", "add", "us", musa_s=2e-6, native_s=1e-6, where=on_both)
+    large = Figure("sort", "sort", "GB/s", 16.0, 1 << 20, 2e-3, 1e-3, where=on_both)
+    text = report.table(Run(MACHINE, (small, large)))
+    line = "- add, ratio 2.000: musa on the CPU `aten::add` 1 × 9 us. cuda on the CPU `aten::add` 1 × 9 us."
+    assert f"\n{line}\n" in text and "- sort, 2^20, ratio" not in text
 
 
 @pytest.mark.parametrize(

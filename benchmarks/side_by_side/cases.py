@@ -77,6 +77,8 @@ class Case:
 
     def measure(self, pair: Pair, seconds: float) -> Measured:
         """Runs the case on both sides for about so many seconds. Raises what the devices raise, and Disagreement."""
+        if self.method == "steps":
+            return self._steps(pair, seconds)
         sets = 1
         if self.method == "device" and all(side.behind for side in pair.sides):
             sets = max(1, min(measure._MOST_CALLS, -(-measure.ROTATED_BYTES // max(1, int(self.footprint)))))
@@ -86,9 +88,16 @@ class Case:
             self.check(pair, first)
         if self.method == "issue":
             return measure.issue(pair, first, seconds, self.count)
-        if self.method == "steps":
-            return measure.steps(pair, first, seconds)
         return measure.device(pair, calls, seconds)
+
+    def _steps(self, pair: Pair, seconds: float) -> Measured:
+        device = pair.native.device
+        with pair.alone.case(device, self.key):
+            call = self.call(pair.musa.device)
+            if self.check is not None:
+                self.check(pair, (call, partial(pair.alone.first, device)))
+            takers = partial(measure.take_steps, pair.musa, call), partial(pair.alone.sample, device)
+            return measure.steps(takers, seconds)
 
 
 def operator(op: Callable[..., object], operands: Callable[[str], Operands]) -> Callable[[str], Call]:

@@ -2,7 +2,8 @@
 
 Both take turns in short rounds, so that what slows the machine (clocks, heat, neighbours) slows both. A device that
 runs behind its host is timed in one of three ways: what the host spends on issuing (`issue`), what the device spends on
-work that waits for it in its queue (`device`), or what a user waits for (`steps`).
+work that waits for it in its queue (`device`), or what a user waits for (`steps`; the native side of it in a process of
+its own, alone.py says why).
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ import gc
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+
+from side_by_side.alone import Alone
 
 Call = Callable[[], object]
 
@@ -69,6 +72,8 @@ class Side:
 class Pair:
     musa: Side
     native: Side
+    alone: Alone = field(default_factory=Alone, compare=False)
+    """The native device in a process of its own."""
 
     @property
     def sides(self) -> tuple[Side, Side]:
@@ -96,11 +101,15 @@ def pair_of(names: tuple[str, str]) -> Pair:
         )
     if native.device == "cpu" and target != "host":
         raise SystemExit(f"--host compares the target host with the CPU, and this is target {target}")
-    # The same arithmetic on both: without TF32, which either side would use unasked in some of its operators.
-    torch.backends.cuda.matmul.allow_tf32 = False
-    torch.backends.cudnn.allow_tf32 = False
+    exact()
     torch.backends.mudnn.allow_tf32 = False
     return Pair(musa, native)
+
+
+def exact() -> None:
+    """The same arithmetic on both: without TF32, which either side would use unasked in some of its operators."""
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
 
 
 @dataclass(frozen=True)
@@ -142,21 +151,23 @@ def device(pair: Pair, sets: Sequence[Sequence[Call]], seconds: float) -> Measur
     return Measured(_typical(samples[0]), _typical(samples[1]), len(samples[0]))
 
 
-def steps(pair: Pair, calls: Sequence[Call], seconds: float, warm_up: int = 3, count: int = 3) -> Measured:
-    """Wall time of a step with all of its work, `count` in a row. The middle of the better half of the rounds."""
+def take_steps(side: Side, call: Call, count: int) -> float:
+    """Wall time of a step with all of its work, of `count` in a row."""
+    side.synchronize()
+    started = time.perf_counter()
+    for _ in range(count):
+        call()
+    side.synchronize()
+    return (time.perf_counter() - started) / count
 
-    def sample(index: int) -> float:
-        pair.sides[index].synchronize()
-        started = time.perf_counter()
-        for _ in range(count):
-            calls[index]()
-        pair.sides[index].synchronize()
-        return (time.perf_counter() - started) / count
 
-    for index in (0, 1):
-        for _ in range(warm_up):
-            calls[index]()
-    samples = _in_turns(sample, seconds, least=4, most=60)
+def steps(takers: Sequence[Callable[[int], float]], seconds: float, warm_up: int = 3, count: int = 3) -> Measured:
+    """Wall time of a step. For each side, what takes so many steps in a row and returns the seconds of one, whichever
+    process it is in: neither computes while the other's turn lasts. The middle of the better half of the rounds.
+    """
+    for take in takers:
+        take(warm_up)
+    samples = _in_turns(lambda index: takers[index](count), seconds, least=4, most=60)
     return Measured(_typical(samples[0]), _typical(samples[1]), len(samples[0]))
 
 

@@ -106,7 +106,10 @@ def training(
 
 
 def _same_loss(_pair: Pair, calls: Sequence[Call]) -> None:
-    """The first losses; they differ by rounding and, with dropout, by the numbers that each device draws."""
+    """The first losses, as numbers or tensors of one.
+
+    They differ by rounding and, with dropout, by the numbers that each device draws.
+    """
     losses = [float(call()) for call in calls]  # type: ignore[arg-type]
     if not all(map(math.isfinite, losses)) or abs(losses[0] - losses[1]) > 0.05 * abs(losses[1]):
         raise Disagreement(f"the first losses are {losses[0]:.4f} and {losses[1]:.4f}")

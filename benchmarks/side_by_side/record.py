@@ -54,6 +54,9 @@ GROUPS = {
 BANDWIDTH = ("elementwise", "reduction", "softmax", "layer_norm", "copy", "index", "sort")
 """Groups that are measured over sizes and shown as curves."""
 
+PROFILERS_OWN = ("Activity Buffer Request",)
+"""Names of what no case calls."""
+
 
 @dataclass(frozen=True)
 class Launched:
@@ -187,18 +190,19 @@ def load(path: Path) -> Run:
 def figure_from(item: dict[str, Any]) -> Figure:
     """A figure of what `save` or a worker wrote; what is computed from the rest is left out."""
     known = {name: item[name] for name in Figure.__dataclass_fields__ if name in item}
-    where = {
-        device: Launched(
-            launched["kernels_us"],
-            [(str(n), float(c), float(t)) for n, c, t in launched["kernels"]],
-            [(str(n), float(c), float(t)) for n, c, t in launched["host"]],
-        )
-        for device, launched in known.pop("where", {}).items()
-    }
+    where = {device: launched_from(launched) for device, launched in known.pop("where", {}).items()}
     figure = Figure(**known, where=where)
     if figure.group not in GROUPS or figure.unit not in {**_SCALE_OF_TIME, **_SCALE_OF_RATE}:
         raise ValueError(f"figure '{figure.key}' has an unknown group or unit")
     return figure
+
+
+def launched_from(item: dict[str, Any]) -> Launched:
+    return Launched(
+        item["kernels_us"],
+        [(str(n), float(c), float(t)) for n, c, t in item["kernels"]],
+        [(str(n), float(c), float(t)) for n, c, t in item["host"]],
+    )
 
 
 def merged(runs: Sequence[Run], paths: Sequence[Path]) -> Run:

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from side_by_side.record import BANDWIDTH, GROUPS, Figure, Group, Launched, Machine, Run
+from side_by_side.record import BANDWIDTH, GROUPS, PROFILERS_OWN, Figure, Group, Launched, Machine, Run
 
 BEGIN, END = "<!-- figures: written by benchmarks/gpu_report.py -->", "<!-- /figures -->"
 NO_RUN = "No run on a GPU is kept yet."
@@ -114,17 +114,20 @@ def _explanations(run: Run) -> Iterator[str]:
     )
     lines = []
     for figure in short:
-        parts = []
-        for device, launched in figure.where.items():
-            listed = "; ".join(_part(name, count, us) for name, count, us in launched.kernels[:3])
-            host = "" if figure.group in BANDWIDTH else f"; on the CPU {_host(launched)}"
-            parts.append(f"{device} {_number(launched.kernels_us)} us in kernels ({listed or 'none seen'}){host}")
-        lines.append(f"- {figure.name}{_size(figure)}, ratio {figure.ratio or 0:.3f}: {'. '.join(parts)}.")
+        seen = {device: _seen(launched, figure.group not in BANDWIDTH) for device, launched in figure.where.items()}
+        parts = [f"{device} {what}" for device, what in seen.items() if what]
+        if parts:
+            lines.append(f"- {figure.name}{_size(figure)}, ratio {figure.ratio or 0:.3f}: {'. '.join(parts)}.")
     yield "\n".join(map(_escaped, lines))
 
 
-def _host(launched: Launched) -> str:
-    return "; ".join(_part(name, count, us) for name, count, us in launched.host[:4]) or "nothing seen"
+def _seen(launched: Launched, host: bool) -> str:
+    """Kernels, where any were seen, and what was on the CPU, where that is asked for."""
+    kernels = "; ".join(_part(*each) for each in launched.kernels[:3])
+    own = [each for each in launched.host if host and each[0] not in PROFILERS_OWN]
+    calls = "; ".join(_part(*each) for each in own[:4])
+    parts = [f"{_number(launched.kernels_us)} us in kernels ({kernels})"] if kernels else []
+    return "; ".join([*parts, f"on the CPU {calls}"] if calls else parts)
 
 
 def _part(name: str, count: float, us: float) -> str:

@@ -114,6 +114,13 @@ def work(request: Request, say: Callable[[dict[str, Any]], None]) -> int:
     if request.list:
         return 0
     pair = pair_of(("musa", "cpu" if request.host else "cuda"))
+    try:
+        return measured(cases, pair, request, say)
+    finally:
+        pair.alone.close()
+
+
+def measured(cases: Sequence[Case], pair: Pair, request: Request, say: Callable[[dict[str, Any]], None]) -> int:
     say({"machine": asdict(machine(pair))})
     if request.host:
         torch.set_num_threads(1)  # at these sizes threads only wait for each other
