@@ -11,6 +11,7 @@
 #include <torch_musa/ops/index_add_native.h>
 #include <torch_musa/ops/index_reduce_native.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <type_traits>
@@ -100,6 +101,38 @@ __host__ __device__ inline scalar_t scaled(scalar_t value, factor_t factor) {
   }
 }
 
+// body(i) for i in [0, count) by no more threads than PyTorch's own index_add has at a time. With
+// one for each element an H200 makes 46 billion atomic additions a second, PyTorch's 130.
+constexpr int kAddingThreads = 128;
+constexpr int kAddingBlocks = 8;  // of a multiprocessor
+// On fewer (the host's stand-in has two) no additions queue up, and neighbours in memory should be
+// neighbours in time.
+constexpr int kManyMultiprocessors = 16;
+
+template <typename func_t>
+__global__ void adding_kernel(int64_t count, const func_t __grid_constant__ body) {
+  const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
+  for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count;
+       i += step) {
+    body(i);
+  }
+}
+
+template <typename func_t>
+void for_each_addition(Device device, int64_t count, const func_t& body) {
+  const c10::cuda::CUDAGuard guard(device);
+  const int64_t multiprocessors = at::cuda::getCurrentDeviceProperties()->multiProcessorCount;
+  if (multiprocessors < kManyMultiprocessors) {
+    for_each_index(device, count, body);
+    return;
+  }
+  const int64_t blocks =
+      std::min(kAddingBlocks * multiprocessors, (count + kAddingThreads - 1) / kAddingThreads);
+  adding_kernel<<<static_cast<unsigned int>(blocks), kAddingThreads, 0,
+                  at::cuda::getCurrentCUDAStream()>>>(count, body);
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+}
+
 // As index_copy, adding alpha * source. Several sources may go to one slice, so the additions are
 // atomic.
 void index_add_kernel(TensorIterator& iter, int64_t dim, int64_t size, int64_t stride,
@@ -115,7 +148,7 @@ void index_add_kernel(TensorIterator& iter, int64_t dim, int64_t size, int64_t s
       iter.dtype(0), "index_add", AT_WRAP([&] {
         const auto factor = alpha.to<at::opmath_type<scalar_t>>();
         const bool int_index = iter.dtype(1) == kInt;
-        for_each_index(iter.device(0), iter.numel(), [=] __device__(int64_t i) {
+        for_each_addition(iter.device(0), iter.numel(), [=] __device__(int64_t i) {
           const auto at = offsets.get(static_cast<uint32_t>(i));
           const int64_t slice = int_index ? *reinterpret_cast<const int32_t*>(index + at[1])
                                           : *reinterpret_cast<const int64_t*>(index + at[1]);
