@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "blocking.h"
 #include "kernel_testing.h"
 
 // A case that waits for the watchdog.
@@ -109,7 +110,7 @@ __global__ void take_the_end_of_an_array(float* out) {
 
 }  // namespace
 
-TEST(launch_bounds_are_enforced_and_the_next_launch_works) {
+TEST_WITH_ENV(launch_bounds_are_enforced_and_the_next_launch_works, BLOCKING) {
   OnDevice<int> runs(1);
   for (int i = 0; i < 2; ++i) {  // the first time they are found out, the second time known
     const std::string text = stderr_of([&] { bounded<<<2, kBound + 32>>>(runs.get()); });
@@ -124,7 +125,7 @@ TEST(launch_bounds_are_enforced_and_the_next_launch_works) {
   CHECK_EQ(runs.value(), 2 * kBound);
 }
 
-TEST(launch_bounds_may_depend_on_template_arguments) {
+TEST_WITH_ENV(launch_bounds_may_depend_on_template_arguments, BLOCKING) {
   OnDevice<int> runs(1);
   (void)stderr_of([&] { bounded_by_its_argument<32><<<1, 65>>>(runs.get()); });
   CHECK_EQ(musaGetLastError(), musaErrorLaunchOutOfResources);

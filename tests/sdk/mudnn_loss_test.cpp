@@ -17,6 +17,7 @@
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 
+#include "blocking.h"
 #include "device_tensor.h"
 
 namespace {
@@ -116,7 +117,7 @@ TEST(cross_entropy_loss_and_its_gradient) {
   }
 }
 
-TEST(cross_entropy_loss_refuses) {
+TEST_WITH_ENV(cross_entropy_loss_refuses, BLOCKING) {
   DeviceTensor in(at::randn({6, 5})), out(at::zeros({1})), image(at::randn({6, 5, 2, 2}));
   DeviceTensor narrow(at::zeros({6}, at::kInt)), beyond(at::tensor({0, 1, 2, 3, 4, 5}, at::kLong));
   DeviceTensor target(at::zeros({6}, at::kLong));
@@ -149,7 +150,7 @@ TEST(ctc_loss_and_its_gradient) {
   CHECK_CLOSE(grad_in.read(), l.grad(), kTolerance);
 }
 
-TEST(ctc_loss_checks_lengths_and_labels) {
+TEST_WITH_ENV(ctc_loss_checks_lengths_and_labels, BLOCKING) {
   DeviceTensor in(at::log_softmax(at::randn({7, 2, 5}), 2)), out(at::zeros({2}));
   DeviceTensor alpha(at::zeros({2, 7, 9})), target(at::ones({2, 4}, at::kLong));
   DeviceTensor lengths(at::tensor({3, 4}, at::kLong)), longer(at::tensor({3, 5}, at::kLong));

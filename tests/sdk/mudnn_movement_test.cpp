@@ -21,6 +21,7 @@
 #include <cmath>
 #include <limits>
 
+#include "blocking.h"
 #include "device_tensor.h"
 #include "reference_values.h"
 
@@ -205,7 +206,7 @@ TEST(masked_scatter) {
   CHECK(at::equal(inout.read(), x.masked_scatter(m, s)));
 }
 
-TEST(gather) {
+TEST_WITH_ENV(gather, BLOCKING) {
   Handle h(0);
   const at::Tensor x = ramp({4, 5});
   for (at::ScalarType type : {at::kLong, at::kInt}) {
@@ -236,7 +237,7 @@ TEST(gather) {
   CHECK_STATUS(op.Run(h, wrong, index, in), INVALID_PARAMETER);
 }
 
-TEST(scatter) {
+TEST_WITH_ENV(scatter, BLOCKING) {
   Handle h(0);
   const at::Tensor x = ramp({4, 5});
   const at::Tensor index = at::tensor({0, 1, 2, 0, 0, 3}).reshape({2, 3});

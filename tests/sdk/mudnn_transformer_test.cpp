@@ -20,6 +20,7 @@
 #include <cmath>
 #include <vector>
 
+#include "blocking.h"
 #include "device_tensor.h"
 
 namespace {
@@ -258,7 +259,7 @@ TEST(attention_of_samples_of_different_lengths) {
   }
 }
 
-TEST(attention_of_samples_checks_where_they_begin) {
+TEST_WITH_ENV(attention_of_samples_checks_where_they_begin, BLOCKING) {
   const at::Tensor x = at::randn({8, 2, 8}).to(at::kHalf);
   DeviceTensor q(x), out(at::zeros_like(x)), lse(at::zeros({2, 2, 5}));
   Attention op = attention(2, 8);
