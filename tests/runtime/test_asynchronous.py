@@ -66,6 +66,7 @@ def test_memory_used_on_another_stream_is_kept_by_record_stream(run_python):
     )
 
 
+@pytest.mark.needs("cache")  # without it freeing a product waits for it
 def test_events_tell_when_work_is_done(run_python):
     run_python(
         """
@@ -170,7 +171,8 @@ def break_device():
 """
 
 
-def test_a_process_may_end_with_a_device_that_no_longer_works(run_python):
+@pytest.mark.parametrize("uncached", [None, "1"], ids=["cached", "uncached"])
+def test_a_process_may_end_with_a_device_that_no_longer_works(run_python, uncached):
     run_python(
         """
         import torch
@@ -178,6 +180,7 @@ def test_a_process_may_end_with_a_device_that_no_longer_works(run_python):
         (x * 2).sum().backward()
         torch.ones(4, 5, device="musa").index_select(0, torch.tensor([17], device="musa"))
         """,
+        PYTORCH_NO_MUSA_MEMORY_CACHING=uncached,
         **ASYNC,
     )
 

@@ -195,7 +195,12 @@ bool MUSADeviceAllocator::free(void* ptr) {
   }
   release(block);
   if (!caching() && pool.owner == nullptr && !capturing()) {
-    release_segments(pool);
+    // Destructors free. Where the device broke its memory is lost with it, and the next call that
+    // may fail says so.
+    try {
+      release_segments(pool);
+    } catch (const c10::Error&) {
+    }
   }
   return true;
 }
