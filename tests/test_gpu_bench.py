@@ -321,8 +321,8 @@ def test_a_case_that_takes_its_process_along_costs_one_line(
 def test_what_was_measured_before_an_interruption_is_kept(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # The script, which waits for its worker, is the worker's parent.
-    ending = fake_worker(tmp_path / "fake.py", "os.kill(os.getppid(), signal.SIGINT); time.sleep(60)")
+    # The script, which waits for its worker, is the worker's parent. It has a while to read what was said so far.
+    ending = fake_worker(tmp_path / "fake.py", "time.sleep(2); os.kill(os.getppid(), signal.SIGINT); time.sleep(60)")
     monkeypatch.setattr(gpu, "WORKER", ending)
     started = time.monotonic()
     assert gpu.main(["--out", str(tmp_path / "run.json")]) == 1
