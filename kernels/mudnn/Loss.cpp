@@ -66,7 +66,12 @@ void Loss(const Tensor& self, const Tensor& target, const Tensor& weight, int64_
                               DescribeDense(classes), DescribeDense(weights), InternalMemAlloc),
                      "NLLLoss");
   loss.finish();
-  total.finish();
+  // Unreduced losses have no total: muDNN may leave anything there.
+  if (reduction == Reduction::None) {
+    total_weight.zero_();
+  } else {
+    total.finish();
+  }
 }
 
 void LossBackward(const Tensor& grad_output, const Tensor& target, const Tensor& weight,

@@ -154,10 +154,14 @@ Status BatchNorm::RunBwd(Handle& h, Tensor& dx, Tensor& dmean, Tensor& dvar, Ten
         return [=, eps = epsilon_, training = training_, gm = vector(c, dmean, i),
                 gv = vector(c, dvar, i), gw = vector(c, dgamma, i), gb = vector(c, dbeta, i),
                 m = vector(c, mean, i), v = vector(c, var, i), weight = vector(c, gamma, i)] {
-          const at::Tensor none;
+          // What ATen's forward passes save in evaluation: tensors of no elements. Its CUDA kernels
+          // refuse to go without them.
+          const at::Tensor none, saved = m.slice(0, 0, 0);
+          const at::Tensor save_mean = saved_statistic(training ? m : saved, i);
+          const at::Tensor save_invstd = saved_statistic(training ? v : saved, i);
           const auto [grad_in, grad_weight, grad_bias] = at::native_batch_norm_backward(
-              gy, i, weight, training ? none : m, training ? none : v, training ? m : none,
-              training ? v : none, training, eps, {true, gw.defined(), gb.defined()});
+              gy, i, weight, training ? none : m, training ? none : v, save_mean, save_invstd,
+              training, eps, {true, gw.defined(), gb.defined()});
           store_statistics_gradients(gm, gv, i, gy, m, training ? v : at::rsqrt(v + eps), weight);
           gx.copy_(grad_in);
           store(gw, grad_weight);

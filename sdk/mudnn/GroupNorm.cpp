@@ -64,8 +64,9 @@ Status GroupNorm::Run(Handle& h, Tensor& out, Tensor& mean, Tensor& rstd, const 
                 b = parameter(c, beta, channels), group = group_, eps = epsilon_,
                 m = c.alias(mean, {batch, group_}, {group_, 1}),
                 r = c.alias(rstd, {batch, group_}, {group_, 1})] {
-          const auto [result, save_mean, save_rstd] = at::native_group_norm(
-              i, w, b, batch, channels, i.numel() / (batch * channels), group, eps);
+          const auto [result, save_mean, save_rstd] =
+              at::native_group_norm(beside(i, w.defined() ? w : b), w, b, batch, channels,
+                                    i.numel() / (batch * channels), group, eps);
           o.copy_(result);
           m.copy_(save_mean);
           r.copy_(save_rstd);

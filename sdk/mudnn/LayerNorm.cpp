@@ -65,7 +65,8 @@ void normalize(const at::Tensor& in, at::IntArrayRef sizes, const at::Tensor& we
                at::Tensor rstd) {
   if constexpr (kKernelsInReach) {
     const auto dtype = statistics_type(in, weight);
-    if (in.numel() > 0 && mean.scalar_type() == dtype && rstd.scalar_type() == dtype) {
+    if (in.numel() > 0 && in.scalar_type() == out.scalar_type() && mean.scalar_type() == dtype &&
+        rstd.scalar_type() == dtype) {
       at::native::LayerNormKernel(in.device().type(), apart(in, out), weight, bias, mean.numel(),
                                   c10::multiply_integers(sizes), eps, &out, &mean, &rstd);
       return;
@@ -85,7 +86,8 @@ void differentiate(const at::Tensor& grad, const at::Tensor& in, at::IntArrayRef
     const auto fits = [&](const at::Tensor& of) {
       return !of.defined() || of.scalar_type() == weight.scalar_type();
     };
-    if (in.numel() > 0 && fits(grad_weight) && fits(grad_bias)) {
+    if (in.numel() > 0 && in.scalar_type() == grad_in.scalar_type() && fits(grad_weight) &&
+        fits(grad_bias)) {
       at::native::LayerNormBackwardKernel(
           in.device().type(), apart(grad, grad_in), apart(in, grad_in), mean, rstd, weight,
           mean.numel(), c10::multiply_integers(sizes), &grad_in, &grad_weight, &grad_bias);
@@ -135,8 +137,9 @@ Status LayerNorm::Run(Handle& h, Tensor& out, Tensor& mean, Tensor& rstd, const 
         const auto sizes = normalized_sizes(axes_, in);
         return [=, eps = epsilon_, o = c.alias(out), i = c.alias(in),
                 m = statistic(c, mean, in, axes_.size()), r = statistic(c, rstd, in, axes_.size()),
-                w = parameter(c, gamma, sizes),
-                b = parameter(c, beta, sizes)] { normalize(i, sizes, w, b, eps, o, m, r); };
+                w = parameter(c, gamma, sizes), b = parameter(c, beta, sizes)] {
+          normalize(beside(i, w), sizes, w, b, eps, o, m, r);
+        };
       });
 }
 
@@ -164,7 +167,9 @@ Status LayerNorm::RunBwd(Handle& h, Tensor& dx, Tensor& dgamma, Tensor& dbeta, c
           // ATen reads off gamma and beta which gradients there are: without them, ones have the
           // same effect.
           const at::Tensor weight = w.defined() ? w : at::ones(sizes, i.options().dtype(m.dtype()));
-          differentiate(gy, i, sizes, m, r, weight, gx, gw, gb);
+          const at::Tensor values = beside(i, weight);
+          differentiate(beside(gy, weight), values, sizes, saved_statistic(m, values),
+                        saved_statistic(r, values), weight, gx, gw, gb);
         };
       });
 }

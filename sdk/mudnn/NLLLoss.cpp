@@ -6,6 +6,7 @@
 #include <ATen/ops/nll_loss_backward.h>
 #include <ATen/ops/nll_loss_forward.h>
 
+#include <limits>
 #include <tuple>
 
 namespace musa::dnn {
@@ -80,7 +81,13 @@ Status NLLLoss::Run(Handle& h, Tensor& out, Tensor& total_weight, const Tensor& 
                                        ? at::nll_loss_forward(i, t, w, reduction, ignore)
                                        : at::nll_loss2d_forward(i, t, w, reduction, ignore);
           o.copy_(loss);
-          total.copy_(sum);
+          // Without a reduction nobody divides by it, and not every device writes it: nobody may
+          // count on it.
+          if (reduction == static_cast<int64_t>(Mode::NONE)) {
+            total.fill_(std::numeric_limits<double>::quiet_NaN());
+          } else {
+            total.copy_(sum);
+          }
         };
       });
 }

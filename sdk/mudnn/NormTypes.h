@@ -1,6 +1,9 @@
 // Types of what a normalization has beside its values: parameters and statistics.
 #pragma once
 
+#include <ATen/AccumulateType.h>
+#include <ATen/core/Tensor.h>
+
 #include <initializer_list>
 
 #include "Internal.h"
@@ -21,6 +24,20 @@ inline void check_parameter_types(const Tensor& in,
     require(type(*t) == type(*first), "parameters and statistics have one type",
             Status::NOT_SUPPORTED);
   }
+}
+
+// Saved statistics as ATen's gradients read them: CUDA's in the type that it accumulates in,
+// whatever the operand holds; the CPU's in the operand's own.
+inline at::Tensor saved_statistic(const at::Tensor& statistic, const at::Tensor& values) {
+  if (!statistic.defined() || !values.is_cuda()) return statistic;
+  return statistic.to(at::toAccumulateType(values.scalar_type(), /*is_cuda=*/true));
+}
+
+// Values beside parameters of a wider type. CUDA's layer and group normalizations read both in one
+// type, so there the values are widened first.
+inline at::Tensor beside(const at::Tensor& values, const at::Tensor& parameter) {
+  if (!parameter.defined() || !values.is_cuda()) return values;
+  return values.to(parameter.scalar_type());
 }
 
 }  // namespace musa::dnn::internal

@@ -193,6 +193,7 @@ Status Pooling::RunBwd(Handle& h, Tensor& grad_in, const Tensor& grad_out,
         Window w{kernel_, pad_, stride_, dilation_, divisor_};
         if (!is_adaptive(mode)) w.ceil_mode = rounds_up(w, !takes_indices(mode), go, gi);
         // ATen's formulas take the forward input for its shape and layout only: grad_in has both.
+        // Of averages in NHWC order CUDA's formula leaves the padding out, so they go another way.
         switch (mode) {
           case Mode::MAXPOOL:
             return [=] {
@@ -205,8 +206,8 @@ Status Pooling::RunBwd(Handle& h, Tensor& grad_in, const Tensor& grad_out,
             return [=] { gi.copy_(at::_adaptive_avg_pool2d_backward(go, gi)); };
           default:
             return [=, count_pad = mode == Mode::AVGPOOL_COUNT_PAD] {
-              gi.copy_(at::avg_pool2d_backward(go, gi, w.kernel, w.stride, w.pad, w.ceil_mode,
-                                               count_pad, w.divisor));
+              gi.copy_(at::avg_pool2d_backward(go.contiguous(), gi.contiguous(), w.kernel, w.stride,
+                                               w.pad, w.ceil_mode, count_pad, w.divisor));
             };
         }
       });
