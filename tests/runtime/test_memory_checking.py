@@ -56,3 +56,24 @@ def test_without_caching_every_tensor_is_an_allocation_of_its_own(run_python):
         """,
         PYTORCH_NO_MUSA_MEMORY_CACHING="1",
     )
+
+
+def test_sums_of_nested_tensors_never_leave_the_device(run_python):
+    run_python(
+        """
+        import torch
+        torch.manual_seed(0)
+        for rows in ([(2, 4), (5, 4), (0, 4)], [(2, 3), (5, 1), (3, 0), (2, 2)], [(3,), (2,)]):
+            parts = [torch.randn(size) for size in rows]
+            both = []
+            for device in ("cpu", "musa"):
+                x = torch.nested.nested_tensor(parts, device=device, requires_grad=True)
+                total = x.sum(-1, keepdim=True)
+                weights = [torch.full_like(t, i + 1.0) for i, t in enumerate(total.unbind())]
+                (gradient,) = torch.autograd.grad(total, x, torch.nested.as_nested_tensor(weights))
+                both.append([t.cpu() for t in (*total.unbind(), *gradient.unbind())])
+            for one, other in zip(*both, strict=True):
+                torch.testing.assert_close(one, other)
+        """,
+        **CHECKED,
+    )
