@@ -6,6 +6,7 @@ and says which test it was running; without -n the session ends there.
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 from collections.abc import Generator
@@ -14,10 +15,15 @@ from typing import Any
 import pytest
 
 
+@functools.cache
+def _target(musa: Any) -> str:
+    return str(musa.target())
+
+
 def why_lost(torch: Any) -> str | None:
     """What the device says instead of working; None while it works, and on the host, whose device recovers."""
     musa = getattr(torch, "musa", None)
-    if musa is None or not musa.is_initialized() or musa.target() == "host":
+    if musa is None or not musa.is_initialized() or _target(musa) == "host":
         return None
     try:
         musa.synchronize()
@@ -30,9 +36,9 @@ def why_lost(torch: Any) -> str | None:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Looks at the device after each phase of a test."""
+    """Looks at the device before and after a test: in between, the test may have replaced what this would call."""
     report = yield
-    lost = why_lost(sys.modules.get("torch"))
+    lost = None if call.when == "call" else why_lost(sys.modules.get("torch"))
     if lost is None:
         return report
     text = f"{item.nodeid} has lost the device: {lost}"
