@@ -4,6 +4,7 @@
 #include <atomic>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "torch_musa/csrc/core/FastThreadLocal.h"
@@ -126,6 +127,20 @@ muHandle& GetMudnnHandle() {
           &c10::musa::MUSACachingAllocator::raw_delete};
 }
 
+namespace {
+
+// EXECUTION_FAILED, and what broke the device where that is why: work that ran earlier, often.
+const char* execution_failed() {
+  const musaError_t error = musaPeekAtLastError();
+  if (error == musaSuccess) return "EXECUTION_FAILED";
+  thread_local std::string text;
+  text = c10::str("EXECUTION_FAILED, for the device is broken: ", musaGetErrorString(error), " (",
+                  musaGetErrorName(error), ")");
+  return text.c_str();
+}
+
+}  // namespace
+
 const char* MudnnStatusName(::musa::dnn::Status status) {
   using Status = ::musa::dnn::Status;
   switch (status) {
@@ -144,7 +159,7 @@ const char* MudnnStatusName(::musa::dnn::Status status) {
     case Status::ARCH_MISMATCH:
       return "ARCH_MISMATCH";
     case Status::EXECUTION_FAILED:
-      return "EXECUTION_FAILED";
+      return execution_failed();
   }
   return "an unknown status";
 }
