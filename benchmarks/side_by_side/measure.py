@@ -102,7 +102,6 @@ def pair_of(names: tuple[str, str]) -> Pair:
     if native.device == "cpu" and target != "host":
         raise SystemExit(f"--host compares the target host with the CPU, and this is target {target}")
     exact()
-    torch.backends.mudnn.allow_tf32 = False
     return Pair(musa, native)
 
 
@@ -110,6 +109,8 @@ def exact() -> None:
     """The same arithmetic on both: without TF32, which either side would use unasked in some of its operators."""
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
+    if hasattr(torch.backends, "mudnn"):  # not in the process that runs the native side alone
+        torch.backends.mudnn.allow_tf32 = False
 
 
 @dataclass(frozen=True)
