@@ -9,12 +9,16 @@
 #
 # ports PyTorch's device headers from the wheel into the build, when CMake runs, and returns the folder. Headers that the
 # backend has of its own (torch_musa/csrc/porting) are left out.
+# The porting tool, beside whatever the user's PYTHONPATH brings.
+set(OPGEN_PORT
+  ${CMAKE_COMMAND} -E env --modify PYTHONPATH=path_list_prepend:${CMAKE_SOURCE_DIR} PYTHONDONTWRITEBYTECODE=1
+  ${Python3_EXECUTABLE} -m opgen.port)
+
 function(opgen_port_torch_headers out)
   set(folder ${CMAKE_BINARY_DIR}/ported/wheel)
   file(REMOVE ${folder}.json)
   execute_process(
-    COMMAND ${CMAKE_COMMAND} -E env --modify PYTHONPATH=path_list_prepend:${CMAKE_SOURCE_DIR} PYTHONDONTWRITEBYTECODE=1
-            ${Python3_EXECUTABLE} -m opgen.port ${TORCH_DIR} --torch-headers
+    COMMAND ${OPGEN_PORT} ${TORCH_DIR} --torch-headers
             --own ${CMAKE_SOURCE_DIR}/torch_musa/csrc/porting --out ${folder} --report ${folder}.json
     RESULT_VARIABLE failed OUTPUT_QUIET ERROR_VARIABLE messages)
   if(NOT EXISTS ${folder}.json)

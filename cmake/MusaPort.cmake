@@ -61,8 +61,7 @@ function(_musa_translate source name translated)
     add_custom_command(
       OUTPUT ${ported}.stamp
       BYPRODUCTS ${ported}
-      COMMAND ${CMAKE_COMMAND} -E env --modify PYTHONPATH=path_list_prepend:${CMAKE_SOURCE_DIR} PYTHONDONTWRITEBYTECODE=1
-              ${Python3_EXECUTABLE} -m opgen.port ${source} --out ${ported} --overwrite
+      COMMAND ${OPGEN_PORT} ${source} --out ${ported} --overwrite
       COMMAND ${CMAKE_COMMAND} -E touch ${ported}.stamp
       DEPENDS ${source} ${MUSA_PORT_TOOL}
       COMMENT "Porting ${name}"
@@ -72,8 +71,7 @@ function(_musa_translate source name translated)
   add_custom_command(
     OUTPUT ${translated}.stamp
     BYPRODUCTS ${ported} ${translated}
-    COMMAND ${CMAKE_COMMAND} -E env --modify PYTHONPATH=path_list_prepend:${CMAKE_SOURCE_DIR} PYTHONDONTWRITEBYTECODE=1
-            ${Python3_EXECUTABLE} -m opgen.port ${source} --out ${ported} --overwrite
+    COMMAND ${OPGEN_PORT} ${source} --out ${ported} --overwrite
     # The port keeps lines, so messages may name the file a developer edits.
     COMMAND ${CMAKE_COMMAND} -E env PYTHONDONTWRITEBYTECODE=1
             ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/sdk/host/mcc --translate ${ported} -o ${translated} --presumed ${source}

@@ -24,6 +24,12 @@ def listed(given: Sequence[Any] | None, name: str) -> list[Any]:
     return list(given or ())
 
 
+def absent(name: str, sources: Sequence[Path]) -> str | None:
+    """What to say where sources are not there, or none are given; None where all are."""
+    missing = [str(path) for path in sources if not path.is_file()]
+    return f"there is no {', '.join(missing) or 'source'} to build {name} from" if missing or not sources else None
+
+
 def build(
     *,
     name: str,
@@ -42,9 +48,8 @@ def build(
     unknown = [str(path) for path in sources if path.suffix not in (*_DEVICE, *_HOST)]
     if unknown:
         raise ValueError(f"{', '.join(unknown)}: sources are {', '.join((*_DEVICE, *_HOST))}")
-    missing = [str(path) for path in sources if not path.is_file()]
-    if missing or not sources:
-        raise ValueError(f"there is no {', '.join(missing) or 'source'} to build {name} from")
+    if complaint := absent(name, sources):
+        raise ValueError(complaint)
     taken = _sources.ported(sources, include_dirs, folder / "ported")
     steps = []
     for number, path in enumerate(taken.files):

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
-from torch_musa.utils._building import build, listed
+from torch_musa.utils._building import absent, build, listed
 from torch_musa.utils._compilation import BuildFailed
 from torch_musa.utils._includes import included
 from torch_musa.utils._toolchain import find_toolchain
@@ -80,9 +80,8 @@ class _Flags:
 def _made(name: str, files: list[Path], flags: _Flags, folder: Path, verbose: bool) -> Path:
     """The library, built where that is needed. A library that this process has loaded is never written over: one of
     other contents gets a name of its own."""
-    missing = [str(path) for path in files if not path.is_file()]
-    if missing or not files:
-        raise RuntimeError(f"there is no {', '.join(missing) or 'source'} to build {name} from")
+    if complaint := absent(name, files):
+        raise RuntimeError(complaint)
     target = folder / f"{name}_{_digest(files, flags)}.so"
     try:
         build(
