@@ -51,3 +51,18 @@ inline ScalarType opmath_dtype(const TensorIteratorBase& iter) {
   } else {                                                                                  \
     GPU_UNARY_FLOATING(NAME, EXPRESSION);                                                   \
   }
+
+// Bodies of binary kernels on `iter`: EXPRESSION is a function of `a` and `b`, of type scalar_t.
+#define GPU_BINARY_BODY(EXPRESSION)                                                      \
+  [&] {                                                                                  \
+    gpu_kernel_with_scalars(                                                             \
+        iter, [] GPU_LAMBDA(scalar_t a, scalar_t b) -> scalar_t { return EXPRESSION; }); \
+  }
+#define GPU_BINARY_CALLED_BODY(EXPRESSION)                                                       \
+  [&] {                                                                                          \
+    gpu_kernel_with_scalars(iter, [] GPU_LAMBDA(scalar_t a, scalar_t b) GPU_CALLED -> scalar_t { \
+      return EXPRESSION;                                                                         \
+    });                                                                                          \
+  }
+#define GPU_BINARY_FLOATING(NAME, EXPRESSION) \
+  AT_DISPATCH_FLOATING_TYPES(opmath_dtype(iter), NAME, GPU_BINARY_CALLED_BODY(EXPRESSION))
