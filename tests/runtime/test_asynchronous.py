@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
+import torch
 
 ASYNC = {"MUSA_LAUNCH_BLOCKING": "0"}
+
+BROKEN = r"unspecified launch failure \(musaErrorLaunchFailure|device-side assert triggered \(musaErrorAssert"
+"""What a device says after an index that is out of range; kernels of CUDA assert."""
 
 
 def test_training_gives_the_same_numbers_as_with_blocking_launches(run_python):
@@ -227,7 +233,7 @@ except RuntimeError as error:
 """,
         **ASYNC,
     )
-    assert "unspecified launch failure (musaErrorLaunchFailure" in done.stdout
+    assert re.search(BROKEN, done.stdout)
 
 
 def test_a_fault_of_a_kernel_shows_later_and_sticks(run_python):
@@ -243,8 +249,9 @@ def test_a_fault_of_a_kernel_shows_later_and_sticks(run_python):
         """,
         **ASYNC,
     )
-    assert done.stdout.count("unspecified launch failure (musaErrorLaunchFailure") == 2
-    assert "work on a stream (Gather::Run) failed: EXECUTION_FAILED, " in done.stderr and "17" in done.stderr
+    assert len(re.findall(BROKEN, done.stdout)) == 2
+    if torch.musa.target() == "host":
+        assert "work on a stream (Gather::Run) failed: EXECUTION_FAILED, " in done.stderr and "17" in done.stderr
 
 
 def test_an_integer_divided_by_zero_breaks_no_device(run_python):
@@ -262,6 +269,7 @@ def test_an_integer_divided_by_zero_breaks_no_device(run_python):
     assert done.stdout == "[3, 1, 1, 3]\n"
 
 
+@pytest.mark.needs("host")  # a card names the kernel itself, if at all
 def test_what_fails_later_is_named_as_people_name_it(run_python):
     """By the library's call or the kernel, never by a C++ type; and a call that waits for its result fails itself."""
     failed = {

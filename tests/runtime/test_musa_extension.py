@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 import torch
+from search_path import with_path
 
-from torch_musa.utils import _compilation, _loading, _sources, _toolchain
+from torch_musa.utils import _building, _compilation, _loading, _sources, _toolchain
 from torch_musa.utils._includes import included
 from torch_musa.utils.musa_extension import BuildExtension, MUSAExtension, load, load_inline
 
@@ -45,6 +48,8 @@ PyMODINIT_FUNC INIT(TORCH_EXTENSION_NAME)() {{
   return PyModule_Create(&module);
 }}
 """
+ERROR_AT = r"src/bad\.mu(:{0}:{1}|\({0}\)): error"
+"""Where compilers say that line {0}, column {1} is wrong; nvcc knows no columns."""
 CUDA = MODULE.format(runtime="cuda_runtime", header="cuh", prefix="cuda")
 MUSA = MODULE.format(runtime="musa_runtime", header="muh", prefix="musa")
 
@@ -105,7 +110,7 @@ def test_what_the_compiler_says_is_the_error(folder: Path, ninja: str, monkeypat
     with pytest.raises(RuntimeError) as error:
         load("mine", [folder / "src/bad.mu"], build_directory=folder / "build")
     text = str(error.value)
-    assert text.startswith("Error building extension 'mine':") and "src/bad.mu:2:18: error: " in text
+    assert text.startswith("Error building extension 'mine':") and re.search(ERROR_AT.format("2", "18"), text)
     assert text.endswith("0-bad.o could not be made; the messages above say why")
 
 
@@ -291,9 +296,12 @@ def test_on_cuda_mcc_is_nvcc_with_the_cards_headers_in_front(monkeypatch: pytest
     monkeypatch.setenv("TORCH_MUSA_BUILD_DIR", str(tmp_path))
     found = _toolchain.find_toolchain()
     assert found.target == "cuda" and found.device_compiler[1].endswith("sdk/cuda/mcc")
-    names = [str(folder) for folder in found.include_dirs]
-    first = next(i for i, name in enumerate(names) if name.endswith("sdk/cuda/include"))
-    assert first < next(i for i, name in enumerate(names) if name.endswith("sdk/include"))
+    command = _building._compile(found, "mine", Path("m.mu"), Path("m.o"), [], [], [])
+    # As compilers search: folders of -I before those of -isystem.
+    plain = [word.removeprefix("-I") for word in command if word.startswith("-I")]
+    system = [word for flag, word in pairwise(command) if flag == "-isystem"]
+    names = [str(Path(name).relative_to(ROOT)) for name in plain + system if Path(name).is_relative_to(ROOT)]
+    assert names.index("sdk/cuda/include") < names.index("sdk/include")
 
 
 def test_on_musa_mcc_is_the_toolkits_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -334,11 +342,11 @@ def test_a_setup_script_says_what_is_wrong_without_a_traceback(folder: Path) -> 
               cmdclass={"build_ext": BuildExtension.with_options(use_ninja=False)})
     """
     (folder / "setup.py").write_text(textwrap.dedent(script))
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = with_path()
     command = [sys.executable, "setup.py", "build_ext", "--inplace"]
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
     assert done.returncode == 1 and "Traceback" not in done.stderr
-    assert "src/bad.mu:1:18: error: " in done.stderr
+    assert re.search(ERROR_AT.format("1", "18"), done.stderr)
 
 
 def test_other_extensions_are_built_as_ever(folder: Path) -> None:
@@ -355,7 +363,7 @@ def test_other_extensions_are_built_as_ever(folder: Path) -> None:
         setup(name="mine", packages=[], ext_modules=extensions, cmdclass={"build_ext": command})
     """
     (folder / "setup.py").write_text(textwrap.dedent(script))
-    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{folder}"}
+    environment = with_path(folder)
     subprocess.run([sys.executable, "setup.py", "build_ext", "--inplace"], cwd=folder, env=environment, check=True)
     use = "import torch, plain, mine; print(mine.third(2))"
     done = subprocess.run([sys.executable, "-c", use], env=environment, capture_output=True, text=True)
@@ -406,7 +414,7 @@ def test_a_third_party_package_builds_and_passes_its_own_tests(tmp_path: Path) -
     package = tmp_path / "detection_ops"
     left_out = shutil.ignore_patterns("build", "csrc_musa", "*.so", "__pycache__")
     shutil.copytree(ROOT / "examples/detection_ops", package, ignore=left_out)
-    environment = {**os.environ, "FORCE_MUSA": "1", "MAX_JOBS": "1", "PYTHONPATH": f"{ROOT}:{package}"}
+    environment = with_path(package, FORCE_MUSA="1", MAX_JOBS="1")
     built = subprocess.run(
         [sys.executable, "setup.py", "build_ext", "--inplace"],
         cwd=package,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from search_path import with_path
 
 from opgen.architectures import architecture
 from opgen.diagnostics import OpgenError
@@ -156,7 +156,7 @@ def test_the_port_lies_beside_the_folder_however_that_is_named(package: Path, mo
 
 def test_the_command_takes_what_the_class_takes(package: Path) -> None:
     command = [sys.executable, "-m", "torch_musa.utils.simple_porting", "--cuda-dir-path", "csrc/"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = with_path()
     options = ["--ignore-dir-paths", '["csrc/common/mlu"]', "--mapping-rule", json.dumps(MANUAL)]
     done = subprocess.run([*command, *options], cwd=package, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import torch
+from search_path import with_path
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -63,7 +64,7 @@ torch.ones(3).sinh()  # on the CPU
 
 
 def start(*arguments: object, cwd: Path, **options: Any) -> subprocess.Popen[str]:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore"}
+    environment = with_path(PYTHONWARNINGS="ignore")
     command = [sys.executable, "-m", "opgen.cli", "trace", *map(str, arguments)]
     streams: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     return subprocess.Popen(command, cwd=cwd, env=environment, **streams, **options)
@@ -248,7 +249,7 @@ def test_bad_input_is_a_message(tmp_path, arguments, status, said):
 
 def test_a_device_that_is_not_there_is_a_message(script):
     path = script("print('must not run')\n")
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
+    environment = with_path(TORCH_DEVICE_BACKEND_AUTOLOAD="0")
     done = subprocess.run(
         [sys.executable, "-m", "opgen.cli", "trace", str(path)],
         cwd=ROOT,

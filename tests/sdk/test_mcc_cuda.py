@@ -62,6 +62,16 @@ def test_flags_go_to_the_compiler_that_knows_them(toolkit: Path) -> None:
     ]
 
 
+def test_of_several_optimization_levels_the_last_goes_on_alone(toolkit: Path) -> None:
+    words = called(toolkit, "-O0", "-c", "k.mu", "-O3", "-o", "k.o")
+    assert [word for word in words if word.startswith("-O")] == ["-O3"]
+
+
+def test_paths_reach_their_file_through_nvccs_shell(toolkit: Path) -> None:
+    words = called(toolkit, "-c", "it's a $b `c/k.mu", "-o", "$HOME/k.o")
+    assert words[words.index("-c") + 1] == "it's a \\$b \\`c/k.mu" and words[words.index("-o") + 1] == "\\$HOME/k.o"
+
+
 @pytest.mark.parametrize(("given", "expected"), [("90", "-arch=sm_90"), ("sm_80", "-arch=sm_80")])
 def test_the_card_may_be_elsewhere(toolkit: Path, given: str, expected: str) -> None:
     assert expected in called(toolkit, "-c", "k.mu", "-o", "k.o", MUSA_CUDA_ARCH=given)

@@ -268,10 +268,12 @@ Tensor extremes(const Tensor& x) {
 // The k-th largest of a row by radix selection, one block a row.
 template <typename scalar_t>
 __global__ void kth_kernel(const scalar_t* in, int64_t columns, int64_t k, scalar_t* out) {
-  __shared__ int64_t shared[64];
+  // Releases differ in how wide the counts in shared memory are where the index is wider than int.
+  __shared__ int shared[64];
   scalar_t found = 0;
-  at::native::radixSelect<scalar_t, typename at::native::TopKTypeConfig<scalar_t>::RadixType,
-                          int64_t>(in + blockIdx.x * columns, k, true, columns, 1, shared, &found);
+  at::native::radixSelect<scalar_t, typename at::native::TopKTypeConfig<scalar_t>::RadixType, int>(
+      in + blockIdx.x * columns, static_cast<int>(k), true, static_cast<int>(columns), 1, shared,
+      &found);
   if (threadIdx.x == 0) {
     out[blockIdx.x] = found;
   }

@@ -10,7 +10,7 @@ from typing import Any
 from torch_musa.utils import _compilation, _sources
 from torch_musa.utils._compilation import Step
 from torch_musa.utils._includes import included
-from torch_musa.utils._toolchain import Toolchain, find_toolchain
+from torch_musa.utils._toolchain import PROJECT, Toolchain, find_toolchain
 
 _DEVICE = (".mu", ".cu")
 _HOST = (".cpp", ".cc", ".cxx", ".c++")
@@ -89,7 +89,8 @@ def _compile(
 
 
 def _is_sdk(path: Path) -> bool:
-    return path.name == "include" and path.parent.name == "sdk"
+    """Whether the folder stands in for a toolkit's: found before the compiler's own, each in its place in the list."""
+    return path.is_relative_to(PROJECT / "sdk")
 
 
 def _link(tools: Toolchain, objects: Sequence[Path], target: Path, flags: Sequence[str]) -> list[str]:

@@ -15,7 +15,7 @@ import torch
 from opgen.targets import Machine
 from torch_musa import _build
 
-_PROJECT = Path(__file__).resolve().parents[2]
+PROJECT = Path(__file__).resolve().parents[2]
 _TORCH = Path(torch.__file__).resolve().parent
 
 
@@ -59,21 +59,21 @@ _LIBRARIES = ("torch_musa", "mudnn", "musart", "c10", "torch", "torch_cpu", "tor
 
 def _host(build: _build.Build) -> Toolchain:
     """The stand-in: mcc rewrites `.mu` to C++ for the machine's compiler."""
-    return _toolchain("host", build, (sys.executable, str(_PROJECT / "sdk" / "host" / "mcc")), (*_COMMON, "-O2"))
+    return _toolchain("host", build, (sys.executable, str(PROJECT / "sdk" / "host" / "mcc")), (*_COMMON, "-O2"))
 
 
 def _cuda(build: _build.Build) -> Toolchain:
     """An NVIDIA GPU: mcc is nvcc. $MUSA_CUDA_ARCH names the card where it is not in this machine."""
     cuda = Machine(torch.version.cuda).nvcc()
-    first = _PROJECT / "sdk/cuda/include/musa_runtime_api.h"
+    first = PROJECT / "sdk/cuda/include/musa_runtime_api.h"
     return _toolchain(
         "cuda",
         build,
-        (sys.executable, str(_PROJECT / "sdk" / "cuda" / "mcc")),
+        (sys.executable, str(PROJECT / "sdk" / "cuda" / "mcc")),
         # As in torch's own extensions: c10::Half's operators are meant, not CUDA's.
         (*_COMMON, "-O2", *(f"-D__CUDA_NO_{name}__" for name in _NOT_CUDAS)),
         host_flags=("-include", str(first)),
-        toolkit=(_PROJECT / "sdk/cuda/include",),
+        toolkit=(PROJECT / "sdk/cuda/include",),
         # Host sources see CUDA's vector types through the runtime's header.
         after=(cuda.resolve().parents[1] / "include",) if cuda else (),
         libraries=("c10_cuda", "torch_cuda"),
@@ -111,13 +111,13 @@ def _toolchain(
     """What all targets share: the backend's headers and libraries. `toolkit` stands in front of sdk/include."""
     lib = build.folder / "lib"
     # The real toolkit brings the headers that sdk/include stands in for.
-    sdk = () if target == "musa" else (_PROJECT / "sdk/include",)
-    porting = _PROJECT / "torch_musa/csrc/porting"
+    sdk = () if target == "musa" else (PROJECT / "sdk/include",)
+    porting = PROJECT / "torch_musa/csrc/porting"
     # PyTorch's device headers: the backend's own, then the wheel's as the build has ported them. On the host mcc has
     # translated these, and a few have a faster version.
     own = (porting, build.folder / "ported/wheel")
     if target == "host":
-        own = (_PROJECT / "torch_musa/csrc/porting_host", porting, build.folder / "mcc/wheel")
+        own = (PROJECT / "torch_musa/csrc/porting_host", porting, build.folder / "mcc/wheel")
     run_paths = (lib, _TORCH / "lib", *folders)
     return Toolchain(
         target=target,
@@ -125,7 +125,7 @@ def _toolchain(
         device_flags=(*device_flags, "-include", str(porting / "device_prelude.h")),
         host_compiler=tuple(shlex.split(os.environ.get("CXX", "")) or ["g++"]),
         host_flags=(*_COMMON, "-O2", *host_flags),
-        include_dirs=(_PROJECT, *own, *toolkit, *sdk, *after, *_common_includes()),
+        include_dirs=(PROJECT, *own, *toolkit, *sdk, *after, *_common_includes()),
         library_dirs=(lib, _TORCH / "lib", *folders),
         libraries=(*_LIBRARIES, *libraries),
         # The libraries are in the process already when an extension is imported after torch; run paths serve the rest.

@@ -13,6 +13,7 @@ the card's architecture (90 for an H200; default: the cards in this machine). Ex
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -62,14 +63,20 @@ def command(nvcc: str, arguments: Sequence[str]) -> list[str]:
     arch = arch if arch == "native" or arch.startswith("sm_") else f"sm_{arch}"
     header = SDK / "cuda" / "include" / "musa_kernel_cuda.h"
     includes = [f"-I{SDK / 'cuda' / 'include'}", f"-I{SDK / 'include'}"]
-    return [nvcc, "-x", "cu", f"-arch={arch}", *FLAGS, "-include", str(header), *_translated(arguments), *includes]
+    # nvcc warns of a level given twice, also of the same one; it is told the last alone, which it would take.
+    levels = [word for word in arguments if word.startswith("-O")]
+    flags = [word for word in FLAGS if not levels or word != "-O2"]
+    given = [word for word in arguments if word not in levels] + levels[-1:]
+    return [nvcc, "-x", "cu", f"-arch={arch}", *flags, "-include", str(header), *_translated(given), *includes]
 
 
 def _translated(arguments: Sequence[str]) -> list[str]:
     result: list[str] = []
     words = iter(arguments)
     for word in words:
-        if word in _VALUE:
+        if word == "-o":
+            result += [word, _for_a_shell(next(words, ""))]
+        elif word in _VALUE:
             result += [word, next(words, "")]
         elif word.startswith(("--offload-arch", "--cuda-gpu-arch", "-mtgpu")):
             continue
@@ -78,8 +85,13 @@ def _translated(arguments: Sequence[str]) -> list[str]:
         elif word.startswith("-") and not word.startswith(_NVCC):
             result += ["-Xcompiler", word]
         else:
-            result.append(word)
+            result.append(word if word.startswith("-") else _for_a_shell(word))
     return result
+
+
+def _for_a_shell(path: str) -> str:
+    """nvcc hands its paths to a shell, between quotation marks where `$` and a backtick still mean something."""
+    return re.sub(r"([$`])", r"\\\1", path)
 
 
 if __name__ == "__main__":

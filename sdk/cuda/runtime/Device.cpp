@@ -1,6 +1,8 @@
 // Devices: CUDA's, counted as MUSA_VISIBLE_DEVICES says and described as the chip that MUSA_ARCH
 // names. Within a process that CUDA_VISIBLE_DEVICES restricts, the numbers are among what it
 // leaves.
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -27,11 +29,33 @@ struct Devices {
   bool first_is_first = true;       // CUDA's device 0 is this process' too
 };
 
+// How many cards the driver has, by its management library; -1 where that cannot say, or where
+// CUDA_VISIBLE_DEVICES (indices, UUIDs, slices of a card) leaves a part of them. Unlike
+// cudaGetDeviceCount it starts nothing, so that a process which has only counted may still fork.
+int count_without_starting() {
+  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  void* library = visible == nullptr ? dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL) : nullptr;
+  if (library == nullptr) return -1;
+  using Step = int (*)();
+  using Count = int (*)(unsigned*);
+  const auto start = reinterpret_cast<Step>(dlsym(library, "nvmlInit_v2"));
+  const auto ask = reinterpret_cast<Count>(dlsym(library, "nvmlDeviceGetCount_v2"));
+  const auto stop = reinterpret_cast<Step>(dlsym(library, "nvmlShutdown"));
+  int found = -1;
+  if (start != nullptr && ask != nullptr && stop != nullptr && start() == 0) {
+    unsigned count = 0;
+    if (ask(&count) == 0) found = static_cast<int>(count);
+    stop();
+  }
+  dlclose(library);
+  return found;
+}
+
 const Devices& devices() {
   static const auto* found = [] {
     auto* made = new Devices;  // calls may come until the process ends
-    int present = 0;
-    made->error = cudaGetDeviceCount(&present);
+    int present = count_without_starting();
+    if (present < 0) made->error = cudaGetDeviceCount(&present);
     if (made->error != cudaSuccess) {
       (void)cudaGetLastError();
       present = 0;
