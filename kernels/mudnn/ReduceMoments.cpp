@@ -2,6 +2,7 @@
 
 #include "kernels/mudnn/Layout.h"
 #include "kernels/mudnn/Reduction.h"
+#include "kernels/ported/PortedKernels.h"
 #include "torch_musa/csrc/core/MUSAGuard.h"
 
 #include <torch_musa/ops/std_mean_native.h>
@@ -10,6 +11,7 @@
 #include <torch_musa/ops/var_native.h>
 
 #include <ATen/DeviceGuard.h>
+#include <ATen/native/ReduceOpsUtils.h>
 #include <ATen/native/Resize.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mean.h>
@@ -21,6 +23,15 @@
 namespace at::musa {
 namespace {
 
+void warn_of_lost_degrees(const char* name, const Tensor& self, const Tensor& out,
+                          double degrees_lost) {
+  if (out.numel() > 0 && static_cast<double>(self.numel()) / out.numel() <= degrees_lost) {
+    TORCH_WARN(name,
+               "(): degrees of freedom is <= 0. Correction should be strictly less than the "
+               "reduction factor (input numel divided by output numel).");
+  }
+}
+
 void spread(const char* name, bool take_sqrt, const Tensor& self, OptionalIntArrayRef dim,
             const std::optional<Scalar>& correction, bool keepdim, Tensor& out) {
   TORCH_CHECK(isFloatingType(self.scalar_type()) || self.is_complex(), name,
@@ -31,11 +42,7 @@ void spread(const char* name, bool take_sqrt, const Tensor& self, OptionalIntArr
   const c10::musa::OptionalMUSAGuard guard(device_of(self));
   native::resize_output(out, ReducedShape(self, dim, keepdim));
   const double degrees_lost = correction ? correction->toDouble() : 1;
-  if (out.numel() > 0 && static_cast<double>(self.numel()) / out.numel() <= degrees_lost) {
-    TORCH_WARN(name,
-               "(): degrees of freedom is <= 0. Correction should be strictly less than the "
-               "reduction factor (input numel divided by output numel).");
-  }
+  warn_of_lost_degrees(name, self, out, degrees_lost);
   if (!self.is_complex()) CheckFloatingType(out.scalar_type(), "std_cpu");
   if (out.numel() == 0) return;
   if (self.numel() == 0) {
@@ -58,6 +65,25 @@ void spread(const char* name, bool take_sqrt, const Tensor& self, OptionalIntArr
 
 Tensor make_output(const Tensor& self) {
   return at::empty({0}, self.options().dtype(c10::toRealValueType(self.scalar_type())));
+}
+
+// muDNN has no reduction with two results; a kernel of our own reads `self` once.
+std::tuple<Tensor, Tensor> spread_and_mean(const char* name, bool take_sqrt, const Tensor& self,
+                                           OptionalIntArrayRef dim,
+                                           const std::optional<Scalar>& correction, bool keepdim) {
+  Tensor out = make_output(self);
+  if (self.numel() == 0 || !isFloatingType(self.scalar_type())) {
+    spread(name, take_sqrt, self, dim, correction, keepdim, out);
+    return {out, at::mean(self, dim, keepdim)};
+  }
+  const c10::musa::MUSAGuard guard(self.device());
+  Tensor mean = make_output(self);
+  TensorIterator iter =
+      native::make_reduction(name, out, mean, self, dim, keepdim, self.scalar_type());
+  const double degrees_lost = correction ? correction->toDouble() : 1;
+  warn_of_lost_degrees(name, self, out, degrees_lost);
+  moments_kernel(iter, degrees_lost, take_sqrt);
+  return {out, mean};
 }
 
 }  // namespace
@@ -90,16 +116,12 @@ Tensor Var(const Tensor& self, OptionalIntArrayRef dim, const std::optional<Scal
 
 std::tuple<Tensor, Tensor> StdMean(const Tensor& self, OptionalIntArrayRef dim,
                                    const std::optional<Scalar>& correction, bool keepdim) {
-  Tensor out = make_output(self);
-  spread("std_mean", true, self, dim, correction, keepdim, out);
-  return {out, at::mean(self, dim, keepdim)};
+  return spread_and_mean("std_mean", true, self, dim, correction, keepdim);
 }
 
 std::tuple<Tensor, Tensor> VarMean(const Tensor& self, OptionalIntArrayRef dim,
                                    const std::optional<Scalar>& correction, bool keepdim) {
-  Tensor out = make_output(self);
-  spread("var_mean", false, self, dim, correction, keepdim, out);
-  return {out, at::mean(self, dim, keepdim)};
+  return spread_and_mean("var_mean", false, self, dim, correction, keepdim);
 }
 
 }  // namespace at::musa

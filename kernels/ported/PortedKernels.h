@@ -6,6 +6,7 @@
 #include <c10/core/Scalar.h>
 
 namespace at {
+struct TensorIterator;
 struct TensorIteratorBase;
 }
 
@@ -46,5 +47,9 @@ void pow_kernel(TensorIteratorBase& iter);
 /// double or complex. Any strides, any of the sizes may be zero; `out` has its final size and
 /// overlaps neither operand.
 void matmul_kernel(const Tensor& out, const Tensor& a, const Tensor& b);
+
+/// A reduction with two outputs of the input's dtype: variance (its root with `take_sqrt`) over
+/// n - correction, and mean. Floating dtypes; nothing is empty.
+void moments_kernel(TensorIterator& iter, double correction, bool take_sqrt);
 
 }  // namespace at::musa
