@@ -1,4 +1,5 @@
 #include "kernels/mudnn/Operands.h"
+#include "torch_musa/csrc/core/TorchResults.h"
 
 #include <torch_musa/ops/clamp_max_native.h>
 #include <torch_musa/ops/clamp_min_native.h>
@@ -70,7 +71,13 @@ std::optional<Scalar> to_optional(OptionalScalarRef scalar) {
 }  // namespace
 
 TORCH_IMPL_FUNC(MusaClamp)
-(const Tensor& /*self*/, OptionalScalarRef min, OptionalScalarRef max, const Tensor& out) {
+(const Tensor& self, OptionalScalarRef min, OptionalScalarRef max, const Tensor& out) {
+  const bool one_nan =
+      min.has_value() != max.has_value() && is_nan(min.has_value() ? min.get() : max.get());
+  if (one_nan && !kClampTakesOneNan) {
+    out.copy_(self);
+    return;
+  }
   clip(*this, to_optional(min), to_optional(max), out);
 }
 

@@ -38,9 +38,10 @@ void CheckMultipliable(ScalarType dtype, const char* op) {
 // Everything else is copied.
 class MatrixOperand {
  public:
-  explicit MatrixOperand(const Tensor& matrix) {
+  explicit MatrixOperand(const Tensor& matrix) : dense_(matrix), transposed_(false) {
+    if (matrix.is_contiguous()) return;
     const Tensor flipped = matrix.transpose(-2, -1);
-    transposed_ = !matrix.is_contiguous() && flipped.is_contiguous();
+    transposed_ = flipped.is_contiguous();
     dense_ = transposed_ ? flipped : matrix.contiguous();
   }
 

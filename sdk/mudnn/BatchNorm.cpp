@@ -1,9 +1,17 @@
 #include "Internal.h"
 #include "mudnn_nn.h"
 
+#include <ATen/AccumulateType.h>
+#include <ATen/Context.h>
 #include <ATen/TensorOperators.h>
+#include <ATen/detail/CUDAHooksInterface.h>
+#include <ATen/native/CanUse32BitIndexMath.h>
+#include <ATen/ops/cudnn_batch_norm.h>
+#include <ATen/ops/cudnn_batch_norm_backward.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/native_batch_norm.h>
 #include <ATen/ops/native_batch_norm_backward.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/rsqrt.h>
 
 #include <tuple>
@@ -43,6 +51,47 @@ at::Tensor vector(const Call& c, const Tensor& t, const at::Tensor& image) {
 
 void store(const at::Tensor& to, const at::Tensor& from) {
   if (to.defined()) to.copy_(from);
+}
+
+// Where ATen, on a GPU, takes cuDNN's kernels. Images by channel alone, whose calls need no memory
+// from forward to backward.
+bool suits_cudnn(const at::Tensor& image, const at::Tensor& weight, const at::Tensor& statistic) {
+  constexpr int64_t kLargestBatch = 880801;  // the most that cuDNN's kernels take in training
+  return image.is_cuda() && image.dim() == 4 && image.is_contiguous() &&
+         image.suggest_memory_format() == at::MemoryFormat::Contiguous &&
+         image.size(0) <= kLargestBatch && at::native::canUse32BitIndexMath(image) &&
+         (image.scalar_type() == at::kFloat || image.scalar_type() == at::kHalf) &&
+         weight.defined() && weight.scalar_type() == at::kFloat &&
+         statistic.scalar_type() == at::kFloat && at::globalContext().userEnabledCuDNN() &&
+         at::detail::getCUDAHooks().compiledWithCuDNN();
+}
+
+at::Tensor reserved(const at::Tensor& image) {
+  return at::empty({0}, image.options().dtype(at::kByte));
+}
+
+// Into the outputs, where ATen's kernels can write there.
+void normalize(const at::Tensor& image, const at::Tensor& weight, const at::Tensor& bias,
+               const at::Tensor& running_mean, const at::Tensor& running_var, double momentum,
+               double eps, at::Tensor out, at::Tensor mean, at::Tensor invstd) {
+  if (suits_cudnn(image, weight, mean) && bias.defined() && out.is_contiguous() &&
+      eps >= at::detail::getCUDAHooks().batchnormMinEpsilonCuDNN()) {
+    at::Tensor reserve = reserved(image);
+    at::cudnn_batch_norm_out(out, mean, invstd, reserve, image, weight, bias, running_mean,
+                             running_var, /*training=*/true, momentum, eps);
+    return;
+  }
+  if (image.is_cuda() &&
+      mean.scalar_type() == at::toAccumulateType(image.scalar_type(), /*is_cuda=*/true)) {
+    at::native_batch_norm_out(out, mean, invstd, image, weight, bias, running_mean, running_var,
+                              /*training=*/true, momentum, eps);
+    return;
+  }
+  const auto [result, save_mean, save_invstd] = at::native_batch_norm(
+      image, weight, bias, running_mean, running_var, /*training=*/true, momentum, eps);
+  out.copy_(result);
+  mean.copy_(save_mean);
+  invstd.copy_(save_invstd);
 }
 
 // Gradients of the normalized value with respect to the statistics, as if those were inputs.
@@ -122,11 +171,7 @@ Status BatchNorm::RunComposite(Handle& h, Tensor& out, const Tensor& in, Tensor&
         return [=, eps = epsilon_, weight = vector(c, w, i), bias = vector(c, b, i),
                 rm = vector(c, running_mean, i), rv = vector(c, running_var, i),
                 m = vector(c, mean, i), v = vector(c, var, i)] {
-          const auto [result, save_mean, save_invstd] =
-              at::native_batch_norm(i, weight, bias, rm, rv, /*training=*/true, momentum, eps);
-          o.copy_(result);
-          m.copy_(save_mean);
-          v.copy_(save_invstd);
+          normalize(i, weight, bias, rm, rv, momentum, eps, o, m, v);
         };
       });
 }
@@ -159,9 +204,15 @@ Status BatchNorm::RunBwd(Handle& h, Tensor& dx, Tensor& dmean, Tensor& dvar, Ten
           const at::Tensor none, saved = m.slice(0, 0, 0);
           const at::Tensor save_mean = saved_statistic(training ? m : saved, i);
           const at::Tensor save_invstd = saved_statistic(training ? v : saved, i);
-          const auto [grad_in, grad_weight, grad_bias] = at::native_batch_norm_backward(
-              gy, i, weight, training ? none : m, training ? none : v, save_mean, save_invstd,
-              training, eps, {true, gw.defined(), gb.defined()});
+          // Nor do those for channels_last give the gradient of a scale that is not there.
+          const bool lacking = i.is_cuda() && !weight.defined() && (gw.defined() || gb.defined());
+          const at::Tensor scale = lacking ? at::ones({i.size(1)}, m.options()) : weight;
+          const auto [grad_in, grad_weight, grad_bias] =
+              training && suits_cudnn(i, weight, m) && gy.is_contiguous()
+                  ? at::cudnn_batch_norm_backward(i, gy, weight, none, none, m, v, eps, reserved(i))
+                  : at::native_batch_norm_backward(
+                        gy, i, scale, training ? none : m, training ? none : v, save_mean,
+                        save_invstd, training, eps, {true, gw.defined(), gb.defined()});
           store_statistics_gradients(gm, gv, i, gy, m, training ? v : at::rsqrt(v + eps), weight);
           gx.copy_(grad_in);
           store(gw, grad_weight);

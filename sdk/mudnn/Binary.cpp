@@ -110,13 +110,13 @@ bool compute_directly(const Call& c, Binary::Mode mode, const Tensor& out, const
   if (n < 0 || !is_direct_map(out, n, lhs) || !is_direct_map(out, n, rhs)) return false;
   switch (mode) {
     case Binary::Mode::ADD:
-      return map_directly(c, n, out, lhs, rhs, [](float a, float b) { return a + b; });
+      return map_directly(c, DirectFunction::ADD, n, out, lhs, rhs);
     case Binary::Mode::SUB:
-      return map_directly(c, n, out, lhs, rhs, [](float a, float b) { return a - b; });
+      return map_directly(c, DirectFunction::SUB, n, out, lhs, rhs);
     case Binary::Mode::MUL:
-      return map_directly(c, n, out, lhs, rhs, [](float a, float b) { return a * b; });
+      return map_directly(c, DirectFunction::MUL, n, out, lhs, rhs);
     case Binary::Mode::TRUEDIV:
-      return map_directly(c, n, out, lhs, rhs, [](float a, float b) { return a / b; });
+      return map_directly(c, DirectFunction::DIV, n, out, lhs, rhs);
     default:
       return false;
   }

@@ -99,6 +99,7 @@ bool convolve_into(at::Tensor out, const at::Tensor& in, const at::Tensor& w,
       return true;
     }
     case ConvBackend::CudaDepthwise2d:
+      if (!out.is_contiguous()) return false;
       at::_conv_depthwise2d_out(out, in, w, w.sizes().slice(2), bias, g.stride, g.pad, g.dilation);
       return true;
     default:

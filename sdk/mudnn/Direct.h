@@ -1,7 +1,8 @@
-// Shortcuts for a handful of floats (Call::run): a plain loop takes less time than describing the
-// operands to ATen. Only for what rounds the same way however it is computed.
+// Shortcuts for a handful of floats (Call::run): a plain loop, or one launch, takes less time than
+// describing the operands to ATen. Only for what rounds the same way however it is computed.
 #pragma once
 
+#include "DirectCalls.h"
 #include "Internal.h"
 
 namespace musa::dnn::internal {
@@ -38,20 +39,20 @@ inline bool is_direct_map(const Tensor& out, int64_t elements, const Tensor& in)
 
 inline float* floats(const Tensor& t) { return static_cast<float*>(address(t)); }
 
-// out[i] = f(in[i]) for n elements; false where the stream does not run work at once.
-template <class F>
-bool map_directly(const Call& c, int64_t n, const Tensor& out, const Tensor& in, F f) {
-  return c.now([o = floats(out), i = floats(in), n, f] {
-    for (int64_t k = 0; k < n; ++k) o[k] = f(i[k]);
-  });
+// out[i] = f(in[i], number) for n elements; false where the target does not compute it by itself.
+inline bool map_directly(const Call& c, DirectFunction f, int64_t n, const Tensor& out,
+                         const Tensor& in, float number = 0) {
+  return c.map({f, n, floats(out), floats(in), nullptr, number});
 }
 
-template <class F>
-bool map_directly(const Call& c, int64_t n, const Tensor& out, const Tensor& l, const Tensor& r,
-                  F f) {
-  return c.now([o = floats(out), a = floats(l), b = floats(r), n, f] {
-    for (int64_t k = 0; k < n; ++k) o[k] = f(a[k], b[k]);
-  });
+inline bool map_directly(const Call& c, DirectFunction f, int64_t n, const Tensor& out,
+                         const Tensor& l, const Tensor& r) {
+  return c.map({f, n, floats(out), floats(l), floats(r), 0});
+}
+
+// *out = the sum of `in`, or its mean; false as above.
+inline bool sum_directly(const Call& c, int64_t n, const Tensor& out, const Tensor& in, bool mean) {
+  return c.sum({n, floats(out), floats(in), mean});
 }
 
 }  // namespace musa::dnn::internal

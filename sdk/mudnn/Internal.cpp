@@ -291,6 +291,14 @@ bool Call::now(void (*body)(void*), void* argument) const {
   return target::run(handle_.GetDevice(), handle_.GetStream(), body, argument, entry_);
 }
 
+bool Call::map(const DirectMap& map) const {
+  return target::map(handle_.GetDevice(), handle_.GetStream(), map, entry_);
+}
+
+bool Call::sum(const DirectSum& sum) const {
+  return target::sum(handle_.GetDevice(), handle_.GetStream(), sum, entry_);
+}
+
 // On the stream: at once where that is how work runs, otherwise when its turn comes.
 void Call::start(Work& work, bool recorded) const {
   auto run = [&work, recorded] {
@@ -330,11 +338,10 @@ Status Call::run_impl(c10::function_ref<Work(Call&)> prepare,
     if (log_calls()) log_call(*this);
     check_operands();
     check_memory();
-    [[maybe_unused]] const target::OnStream on_stream(handle_.GetDevice(), handle_.GetStream());
-    if (target::kHostComputes && shortcut != nullptr && effect_ == Effect::NONE &&
-        (*shortcut)(*this)) {
+    if (shortcut != nullptr && effect_ == Effect::NONE && (*shortcut)(*this)) {
       return Status::SUCCESS;
     }
+    [[maybe_unused]] const target::OnStream on_stream(handle_.GetDevice(), handle_.GetStream());
     const bool recorded = at::hasCallbacks();
     Work work;
     {

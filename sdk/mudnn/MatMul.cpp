@@ -27,29 +27,25 @@ struct Gemm {
   bool tf32;
 };
 
-void multiply(Gemm g) {
-  at::Tensor& out = g.out;
-  if (g.tf32) {
-    g.l = to_tf32(g.l);
-    g.r = to_tf32(g.r);
-  }
-  g.l = apart(g.l, out);
-  g.r = apart(g.r, out);
+void multiply(const Gemm& g) {
+  at::Tensor out = g.out;
+  const at::Tensor l = g.tf32 ? to_tf32(g.l) : apart(g.l, out);
+  const at::Tensor r = g.tf32 ? to_tf32(g.r) : apart(g.r, out);
   const bool batched = out.dim() == 3;
   const bool reads_c = g.c.defined() && g.beta != 0;
   const bool adds_bias = g.bias.defined() && g.gamma != 0;
   if (adds_bias && !reads_c && !batched) {
-    at::addmm_out(out, g.bias, g.l, g.r, g.gamma, g.alpha);
+    at::addmm_out(out, g.bias, l, r, g.gamma, g.alpha);
     return;
   }
   if (!reads_c && g.alpha == 1) {
-    batched ? at::bmm_out(out, g.l, g.r) : at::mm_out(out, g.l, g.r);
+    batched ? at::bmm_out(out, l, r) : at::mm_out(out, l, r);
   } else {
     // With beta 0 the addend is not read, so it may be the output.
     const at::Tensor& c = reads_c ? g.c : out;
     const double beta = reads_c ? g.beta : 0;
-    batched ? at::baddbmm_out(out, c, g.l, g.r, beta, g.alpha)
-            : at::addmm_out(out, c, g.l, g.r, beta, g.alpha);
+    batched ? at::baddbmm_out(out, c, l, r, beta, g.alpha)
+            : at::addmm_out(out, c, l, r, beta, g.alpha);
   }
   if (adds_bias) out.add_(g.bias, g.gamma);
 }
@@ -161,7 +157,7 @@ Status GemmBase::RunGemm(Handle& h, const char* entry, int rank, Tensor& out, co
               "bias has the type of out", Status::NOT_SUPPORTED);
       g.bias = call.alias(bias, {columns}, {1});
     }
-    if (param == nullptr) return [g] { multiply(g); };
+    if (param == nullptr) return [g = std::move(g)] { multiply(g); };
 
     const auto scale = [&](const Tensor& t) {
       if (absent(t)) return at::Tensor();

@@ -181,11 +181,7 @@ bool compute_directly(const Call& c, Mode mode, const Tensor& out, const Tensor&
   if (mode != Mode::ADD && mode != Mode::MEAN) return false;
   const int64_t n = direct_elements(in, kFew);
   if (n < 0 || direct_elements(out, 1) != 1 || !same_or_apart(out, 1, in, n)) return false;
-  return c.now([o = floats(out), i = floats(in), n, mean = mode == Mode::MEAN] {
-    double sum = 0;
-    for (int64_t k = 0; k < n; ++k) sum += i[k];
-    *o = static_cast<float>(mean ? sum / static_cast<double>(n) : sum);
-  });
+  return sum_directly(c, n, out, in, mode == Mode::MEAN);
 }
 
 }  // namespace

@@ -204,15 +204,15 @@ bool compute_directly(const Call& c, Unary::Mode mode, const Tensor& out, const 
   const auto a = static_cast<float>(alpha.as_double);
   switch (mode) {
     case Unary::Mode::ABS:
-      return map_directly(c, n, out, in, [](float x) { return std::fabs(x); });
-    case Unary::Mode::RELU:  // a NaN stays
-      return map_directly(c, n, out, in, [](float x) { return x < 0 ? 0 : x; });
+      return map_directly(c, DirectFunction::ABS, n, out, in);
+    case Unary::Mode::RELU:
+      return map_directly(c, DirectFunction::RELU, n, out, in);
     case Unary::Mode::ADD:
-      return map_directly(c, n, out, in, [a](float x) { return x + a; });
+      return map_directly(c, DirectFunction::ADD, n, out, in, a);
     case Unary::Mode::SUB:
-      return map_directly(c, n, out, in, [a](float x) { return x - a; });
+      return map_directly(c, DirectFunction::SUB, n, out, in, a);
     case Unary::Mode::MUL:
-      return map_directly(c, n, out, in, [a](float x) { return x * a; });
+      return map_directly(c, DirectFunction::MUL, n, out, in, a);
     default:
       return false;
   }

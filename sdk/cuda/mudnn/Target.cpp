@@ -31,9 +31,14 @@ c10::cuda::CUDAStream stream_of(int device, musaStream_t stream) {
 
 }  // namespace
 
-OnStream::OnStream(int device, musaStream_t stream) : guard_(stream_of(device, stream)) {
+OnStream::OnStream(int device, musaStream_t stream) {
+  const c10::cuda::CUDAStream wanted = stream_of(device, stream);
+  if (c10::cuda::current_device() != wanted.device_index() ||
+      c10::cuda::getCurrentCUDAStream(wanted.device_index()) != wanted) {
+    guard_.emplace(wanted);
+  }
   if (cuda::captures_under_way.load(std::memory_order_relaxed) != 0) [[unlikely]] {
-    memory_.emplace(guard_.current_stream());
+    memory_.emplace(wanted);
   }
 }
 

@@ -11,12 +11,10 @@
 #include <optional>
 
 #include "CaptureMemory.h"
+#include "DirectCalls.h"
 #include "musa_cuda.h"
 
 namespace musa::dnn::internal::target {
-
-// Operands are out of reach for the thread that makes a call.
-constexpr bool kHostComputes = false;
 
 inline at::Device device(int musa_device) {
   return at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(cuda::ordinal(musa_device)));
@@ -33,7 +31,7 @@ class OnStream {
   OnStream(int device, musaStream_t stream);
 
  private:
-  c10::cuda::CUDAStreamGuard guard_;
+  std::optional<c10::cuda::CUDAStreamGuard> guard_;  // none where all is so already
   std::optional<CaptureMemory> memory_;
 };
 
@@ -43,6 +41,11 @@ inline bool run(int /*device*/, musaStream_t /*stream*/, void (*body)(void*), vo
   body(argument);
   return true;
 }
+
+// The same for a few elements: one launch; false, and nothing done, where another device is
+// current.
+bool map(int device, musaStream_t stream, const DirectMap& m, const char* name);
+bool sum(int device, musaStream_t stream, const DirectSum& s, const char* name);
 
 // Nothing has to wait for its turn: run() never says so.
 inline void enqueue(int /*device*/, musaStream_t /*stream*/, std::function<void()> work,

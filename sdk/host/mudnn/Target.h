@@ -6,12 +6,10 @@
 
 #include <functional>
 
+#include "DirectCalls.h"
 #include "musa_host.h"
 
 namespace musa::dnn::internal::target {
-
-// Whether the thread that makes a call can read operands by itself, in work run by run().
-constexpr bool kHostComputes = true;
 
 inline at::Device device(int /*musa_device*/) { return at::Device(at::kCPU); }
 
@@ -30,6 +28,30 @@ struct OnStream {
 inline bool run(int device, musaStream_t stream, void (*body)(void*), void* argument,
                 const char* name) {
   return host::run_now(device, stream, body, argument, name);
+}
+
+template <class Body>
+bool run(int device, musaStream_t stream, Body body, const char* name) {
+  return run(device, stream, [](void* b) { (*static_cast<Body*>(b))(); }, &body, name);
+}
+
+// The same for a few elements: plain loops.
+inline bool map(int device, musaStream_t stream, const DirectMap& m, const char* name) {
+  const auto loop = [&m]<DirectFunction function>() {
+    for (int64_t i = 0; i < m.n; ++i) {
+      m.out[i] = direct<function>(m.a[i], m.b == nullptr ? m.number : m.b[i]);
+    }
+  };
+  return run(device, stream, [&] { with_direct(m.function, loop); }, name);
+}
+
+inline bool sum(int device, musaStream_t stream, const DirectSum& s, const char* name) {
+  const auto loop = [&s] {
+    double sum = 0;
+    for (int64_t i = 0; i < s.n; ++i) sum += s.a[i];
+    *s.out = static_cast<float>(s.mean ? sum / static_cast<double>(s.n) : sum);
+  };
+  return run(device, stream, loop, name);
 }
 
 inline void enqueue(int device, musaStream_t stream, std::function<void()> work, const char* name) {
