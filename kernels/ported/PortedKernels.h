@@ -8,7 +8,7 @@
 namespace at {
 struct TensorIterator;
 struct TensorIteratorBase;
-}
+}  // namespace at
 
 namespace at::musa {
 
