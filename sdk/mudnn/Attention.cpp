@@ -73,10 +73,11 @@ AttentionGradients attention_backward(const Attention& a, const at::Tensor& weig
   const at::Tensor grad_v = at::matmul(drop(a, p).transpose(-1, -2), grad);
   const at::Tensor grad_p = drop(a, at::matmul(grad, for_every_head(a.v, heads).transpose(-1, -2)));
   // Softmax's gradient, then the scale of the scores.
-  const at::Tensor grad_s = p * (grad_p - at::sum(p * grad_p, {-1}, /*keepdim=*/true)) * a.scale;
+  const at::Tensor grad_bias = p * (grad_p - at::sum(p * grad_p, {-1}, /*keepdim=*/true));
+  const at::Tensor grad_s = grad_bias * a.scale;
   const at::Tensor grad_k = at::matmul(grad_s.transpose(-1, -2), wide(a.q));
   return {at::matmul(grad_s, for_every_head(a.k, heads)), sum_over_groups(grad_k, groups),
-          sum_over_groups(grad_v, groups), grad_p};
+          sum_over_groups(grad_v, groups), grad_p, grad_bias};
 }
 
 }  // namespace musa::dnn::internal

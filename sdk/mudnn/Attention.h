@@ -35,6 +35,7 @@ at::Tensor attend(const Attention& a, const at::Tensor& weights);
 
 struct AttentionGradients {
   at::Tensor q, k, v, weights;
+  at::Tensor bias;  // (N, H, L, S), whatever the bias broadcasts from
 };
 AttentionGradients attention_backward(const Attention& a, const at::Tensor& weights,
                                       const at::Tensor& grad_out);

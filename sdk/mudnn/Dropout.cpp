@@ -4,6 +4,7 @@
 #include <ATen/TensorOperators.h>
 
 #include "Draw.h"
+#include "Words.h"
 
 namespace musa::dnn {
 
@@ -16,17 +17,6 @@ void check_operands(const Tensor& a, const Tensor& b, const Tensor& mask) {
   require(type(a) == type(b) && same_shape(a, b), "operands must be alike");
   require(type(mask) == Type::BOOL && same_shape(a, mask), "mask must be BOOL in the same shape");
   require(contiguous(a) && contiguous(b) && contiguous(mask), "operands must be contiguous");
-}
-
-// INT64 has the size; the bits are the caller's.
-at::Tensor word(const Call& c, const uint64_t* address) {
-  if (address == nullptr) return {};
-  Tensor t;
-  (void)t.SetType(Type::INT64);
-  (void)t.SetAddr(const_cast<uint64_t*>(address));
-  (void)t.SetNdInfo({1});
-  c.require_accessible("seed or offset", t);
-  return c.alias(t);
 }
 
 }  // namespace

@@ -8,7 +8,9 @@
 
 #include "Attention.h"
 #include "AttentionChecks.h"
+#include "BatchAttention.h"
 #include "Draw.h"
+#include "Flash.h"
 
 namespace musa::dnn {
 
@@ -18,17 +20,6 @@ namespace {
 
 using Op = ScaledDotProductAttention;
 
-void check_batch(const AttentionParameters& p, const Tensor& out, const Tensor& q, const Tensor& k,
-                 const Tensor& v) {
-  require(rank(q) == 4 && rank(k) == 4 && rank(v) == 4 && rank(out) == 4, "operands have rank 4");
-  check_types(out, q, k, v);
-  check_heads(p, out, q, k, v, 1);
-  require(dims(k)[0] == dims(q)[0] && dims(v)[0] == dims(q)[0] && dims(out)[0] == dims(q)[0],
-          "operands must have one batch size");
-  require(dims(v)[2] == dims(k)[2], "k and v have one length");
-  require(dims(out)[2] == dims(q)[2], "out must have q's length");
-}
-
 void check_contiguous(std::initializer_list<const Tensor*> operands) {
   for (const Tensor* t : operands) require(contiguous(*t), "operands must be contiguous");
 }
@@ -37,25 +28,6 @@ void check_weights(const Tensor& weights, const Tensor& q, const Tensor& k) {
   require(type(weights) == type(q) &&
               dims(weights).equals({dims(q)[0], dims(q)[1], dims(q)[2], dims(k)[2]}),
           "attn_weights is (N, H, L, S)");
-}
-
-void check_lse(const Tensor& lse, const Tensor& q) {
-  require(type(lse) == Type::FLOAT && contiguous(lse) && dims(lse).equals(dims(q).slice(0, 3)),
-          "lse is FLOAT, (N, H, L)");
-}
-
-// The mask as (N or 1, H or 1, L or 1, S); undefined where it is absent.
-at::Tensor mask_alias(const Call& c, const AttentionParameters& p, const Tensor& mask,
-                      const Tensor& q, const Tensor& k) {
-  if (absent(mask)) return {};
-  require(type(mask) == Type::BOOL || type(mask) == type(q), "a mask is BOOL or has q's type");
-  require(contiguous(mask), "the mask must be contiguous");
-  const int64_t n = dims(q)[0], l = dims(q)[2], s = dims(k)[2];
-  if (p.padding_mask()) {
-    require(dims(mask).equals({n, s}), "a padding mask is (N, S)");
-    return c.alias(mask).unsqueeze(1).unsqueeze(1);
-  }
-  return c.alias_expanded(mask, {n, dims(q)[1], l, s});
 }
 
 // Where the operand stands for dropout; undefined where nothing is dropped.
@@ -69,40 +41,10 @@ at::Tensor kept_alias(const Call& c, bool drops, const Tensor& kept, const Tenso
   return c.alias(kept);
 }
 
-Attention attention(const Call& c, const AttentionParameters& p, const Tensor& q, const Tensor& k,
-                    const Tensor& v, const at::Tensor& kept) {
-  return {.q = c.alias(q),
-          .k = c.alias(k),
-          .v = c.alias(v),
-          .bias = {},
-          .kept = kept,
-          .scale = p.scale(dims(q)[rank(q) - 1]),
-          .dropout_p = p.dropout_p()};
-}
-
-// Masks are read when the work's turn comes.
-Attention with_mask(Attention a, const at::Tensor& mask, bool causal) {
-  if (mask.defined()) a.bias = mask_bias(mask);
-  if (causal) {
-    const at::Tensor hidden = causal_bias(a.q.size(2), a.k.size(2), a.q.options());
-    a.bias = a.bias.defined() ? a.bias + hidden : hidden;
-  }
-  return a;
-}
-
 // Every dropping call has numbers of its own: the library keeps its own state.
 void draw_next(const at::Tensor& kept, double p) {
   static std::atomic<uint64_t> calls{0};
   draw(kept, p, Word{calls.fetch_add(1)}, Word{});
-}
-
-void check_flash(const Op& op, const Tensor& q, const Tensor& k, const Tensor& v,
-                 const Tensor& out) {
-  for (const Tensor* t : {&q, &k, &v, &out}) {
-    require(dense_rows(*t), "the last dimension must be dense");
-  }
-  require(!AttentionParameters{op}.causal() || dims(q)[2] == dims(k)[2],
-          "Causal with lengths that differ: give a mask", Status::NOT_SUPPORTED);
 }
 
 }  // namespace
@@ -238,13 +180,10 @@ Status Op::RunFlash(Handle& h, Tensor& out, Tensor& lse, const Tensor& q, const 
         check_flash(*this, q, k, v, out);
         check_lse(lse, q);
         const at::Tensor kept = kept_alias(c, p.drops(), dropped, q, k);
-        return [a = attention(c, p, q, k, v, kept), m = mask_alias(c, p, mask, q, k),
-                o = c.alias(out), l = c.alias(lse), causal = causal_] {
-          if (a.kept.defined()) draw_next(a.kept, a.dropout_p);
-          const Attention masked = with_mask(a, m, causal);
-          const auto [weights, denominators] = attention_weights(masked);
-          o.copy_(attend(masked, weights));
-          l.copy_(denominators);
+        const Flash f{attention(c, p, q, k, v, kept), mask_alias(c, p, mask, q, k), causal_};
+        return [f, o = c.alias(out), l = c.alias(lse)] {
+          if (f.attention.kept.defined()) draw_next(f.attention.kept, f.attention.dropout_p);
+          flash_forward(f, o, l);
         };
       });
 }
@@ -276,12 +215,10 @@ Status Op::RunFlashBwd(Handle& h, Tensor& grad_q, Tensor& grad_k, Tensor& grad_v
         check_like(grad_out, out);
         check_lse(lse, q);
         const at::Tensor kept = kept_alias(c, p.drops(), dropped, q, k);
-        return [a = attention(c, p, q, k, v, kept), m = mask_alias(c, p, mask, q, k),
-                go = c.alias(grad_out), l = c.alias(lse), gq = c.alias(grad_q),
-                gk = c.alias(grad_k), gv = c.alias(grad_v), causal = causal_] {
-          const Attention masked = with_mask(a, m, causal);
-          const AttentionGradients grads =
-              attention_backward(masked, attention_weights_from(masked, l), go);
+        const Flash f{attention(c, p, q, k, v, kept), mask_alias(c, p, mask, q, k), causal_};
+        return [f, o = c.alias(out), go = c.alias(grad_out), l = c.alias(lse), gq = c.alias(grad_q),
+                gk = c.alias(grad_k), gv = c.alias(grad_v)] {
+          const AttentionGradients grads = flash_backward(f, o, l, go);
           gq.copy_(grads.q);
           gk.copy_(grads.k);
           gv.copy_(grads.v);

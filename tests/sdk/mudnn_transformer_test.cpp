@@ -4,6 +4,8 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/eye.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/ones.h>
@@ -22,6 +24,7 @@
 
 #include "blocking.h"
 #include "device_tensor.h"
+#include "mudnn_seeded_attention.h"
 
 namespace {
 
@@ -194,6 +197,66 @@ TEST(attention_of_a_query_that_sees_nothing_is_zero) {
   CHECK_OK(attention(4, 8).RunFlash(handle(), out, lse, q, k, v, mask, none, nullptr));
   CHECK_CLOSE(out.read(), at::zeros(b.grad.sizes()), kTolerance);
   CHECK(lse.read().isneginf().all().item<bool>());
+}
+
+TEST(seeded_attention_drops_by_seed_and_offset_alike_in_both_directions) {
+  // Equal weights and values that pick the keys: out shows what was kept.
+  const at::Tensor q = at::zeros({1, 2, 32, 32}, at::kHalf);
+  const at::Tensor picks = at::eye(32).to(at::kHalf).expand({1, 2, 32, 32}).contiguous();
+  DeviceTensor dq(q), dv(picks), out(q), lse(at::zeros({1, 2, 32}));
+  DeviceTensor gq(q), gk(q), gv(q), seed(at::full({1}, 7, at::kLong));
+  DeviceTensor base(at::full({1}, 4, at::kLong));
+  Tensor none;
+  SeededAttention op;
+  op.SetHeadsNum(2);
+  op.SetEmbedDim(64);
+  op.SetDropoutP(0.25);
+  op.SetTraining(true);
+  const auto run = [&] {
+    CHECK_OK(op.RunFlash(handle(), out, lse, dq, dq, dv, none, nullptr));
+    return out.read();
+  };
+  CHECK_OK(op.SetSeed(uint64_t{7}));
+  CHECK_OK(op.SetOffset(uint64_t{8}));
+  const at::Tensor first = run();
+  CHECK(at::equal(first, run()));
+  const double share = first.ne(0).to(at::kDouble).mean().item<double>();
+  CHECK(share > 0.7 && share < 0.8);
+  // The gradient for values is the weights' transpose times the cotangent.
+  CHECK_OK(op.RunFlashBwd(handle(), gq, gk, gv, none, dv, dq, dq, dv, none, out, lse, nullptr));
+  CHECK(at::equal(gv.read().transpose(-1, -2).ne(0), first.ne(0)));
+  // The same numbers from device memory; other ones.
+  CHECK_OK(op.SetSeed(static_cast<const uint64_t*>(seed.address())));
+  CHECK_OK(op.SetOffset(static_cast<const uint64_t*>(base.address()), 4));
+  CHECK(at::equal(first, run()));
+  CHECK_OK(op.SetOffset(uint64_t{12}));
+  CHECK(!at::equal(first, run()));
+  CHECK_STATUS(op.SetOffset(uint64_t{3}), INVALID_PARAMETER);
+  CHECK_STATUS(op.SetSeed(nullptr), INVALID_PARAMETER);
+  CHECK_STATUS(op.SetOffset(nullptr, 0), INVALID_PARAMETER);
+}
+
+TEST(seeded_attention_has_the_gradient_of_a_mask) {
+  Batch b(at::kHalf);
+  const at::Tensor mask = at::randn({1, 1, 5, 7}).to(at::kHalf), leaf_mask = leaf(mask);
+  b.reference(leaf_mask);
+  DeviceTensor q(b.q), k(b.k), v(b.v), grad(b.grad), out(at::zeros_like(b.grad)), m(mask);
+  DeviceTensor lse(at::zeros({2, 4, 5})), gm(at::zeros({2, 4, 5, 7}, at::kHalf));
+  DeviceTensor gq(at::zeros_like(b.q)), gk(at::zeros_like(b.k)), gv(at::zeros_like(b.v));
+  DeviceTensor seen(at::ones({5, 7}, at::kBool));
+  Tensor none;
+  SeededAttention op;
+  op.SetHeadsNum(4);
+  op.SetEmbedDim(32);
+  CHECK_OK(op.RunFlash(handle(), out, lse, q, k, v, m, nullptr));
+  CHECK_OK(op.RunFlashBwd(handle(), gq, gk, gv, gm, grad, q, k, v, m, out, lse, nullptr));
+  CHECK_CLOSE(gm.read().to(at::kFloat).sum({0, 1}, true), leaf_mask.grad(), 1e-2);
+  CHECK_CLOSE(gq.read(), b.lq.grad(), 1e-2);
+  const auto of = [&](const Tensor& of_mask) {
+    return op.RunFlashBwd(handle(), gq, gk, gv, gm, grad, q, k, v, of_mask, out, lse, nullptr);
+  };
+  CHECK_STATUS(of(none), INVALID_PARAMETER);
+  CHECK_STATUS(of(seen), INVALID_PARAMETER);
 }
 
 TEST(attention_drops_what_its_mask_says) {

@@ -11,6 +11,7 @@ from functools import cache
 
 from opgen.testing.build import Domain
 from opgen.testing.domains import (
+    attention,
     copying,
     factories,
     indexing,
@@ -36,6 +37,7 @@ _SECTIONS = (
     copying,
     factories,
     networks,
+    attention,
     resampling,
     randomness,
     recurrent,
