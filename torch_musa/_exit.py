@@ -32,13 +32,14 @@ def _wait_for_autograd() -> None:
     if not musa.is_initialized() or musa._is_in_bad_fork():
         return
     for index in _devices_with_a_thread():
-        # A device that no longer works (a kernel that faulted) has nothing that could be waited for.
+        # A device that no longer works (a kernel that faulted) has a thread that works, and gives no memory: the pass
+        # has no elements. What it says of the device is not asked here.
         with contextlib.suppress(RuntimeError):
             if musa.memory_stats(index)["allocated_bytes.all.allocated"] == 0:
                 continue
-            leaf = torch.empty((), device=f"musa:{index}", requires_grad=True)
+            leaf = torch.empty(0, device=f"musa:{index}", requires_grad=True)
             torch.autograd.Variable._execution_engine.run_backward(
-                (leaf.view(()),), (torch.empty((), device=leaf.device),), False, False, (), True, True
+                (leaf.view(0),), (torch.empty(0, device=leaf.device),), False, False, (), True, True
             )
 
 

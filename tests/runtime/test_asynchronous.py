@@ -214,6 +214,35 @@ torch.empty = empty_and_break
     assert done.stdout == "broken\n"
 
 
+def test_a_process_may_end_right_after_a_backward_pass_on_a_device_that_broke(run_python):
+    """Autograd's thread is waited for although the device gives no memory to do it with."""
+    done = run_python(
+        BREAK
+        + """
+import os, sys
+for _ in range(10):
+    child = os.fork()
+    if child == 0:
+        x = torch.ones(4, device="musa", requires_grad=True)
+        given = torch.ones(4, device="musa")
+        ys = [x * i for i in range(3)]
+        break_device()
+        with contextlib.suppress(RuntimeError):
+            torch.empty(4, device="musa")
+            print("memory")
+        sys.setswitchinterval(1000)
+        for y in ys:
+            with contextlib.suppress(RuntimeError):
+                y.backward(given)
+        sys.exit()
+    assert os.waitpid(child, 0)[1] == 0
+""",
+        PYTORCH_NO_MUSA_MEMORY_CACHING="1",
+        **ASYNC,
+    )
+    assert done.stdout == ""
+
+
 @pytest.mark.parametrize("before", ["(x * 2).backward(given)", ""], ids=["known-thread", "new-thread"])
 def test_a_backward_pass_on_a_device_that_broke_ends_no_process(run_python, before):
     """Autograd's threads make their device current where nobody catches: it is a later call that tells."""
