@@ -25,6 +25,12 @@ def _on_host() -> bool:
     return str(torch.musa.target()) == "host"
 
 
+def _warps_of_32() -> bool:
+    import torch
+
+    return int(torch.musa.get_device_properties(0).warp_size) == 32
+
+
 # What a test may ask of the modes that the environment puts the device in (`make profiles`), and why it has to:
 # `@pytest.mark.needs("cache")`. The only place where a mode lets a test out.
 NEEDS = {
@@ -36,6 +42,11 @@ NEEDS = {
         lambda: _on_host() and os.environ.get("MUSA_LAUNCH_BLOCKING") != "0",
         "about what the call itself raises: later it comes from another call and sticks, as on a card "
         "(test_asynchronous.py)",
+    ),
+    "warps of 32 lanes": (
+        _warps_of_32,
+        "about ballots and lane masks of 32 bits, which PyTorch's kernels keep: a warp of 128 lanes refuses them "
+        "(test_ported_headers.py; a_ballot_of_128_lanes_in_an_integer_is_reported in tests/sdk)",
     ),
     "host": (_on_host, "about the stand-in on the host: every other target is so by itself, or says it its own way"),
 }

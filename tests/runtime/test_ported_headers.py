@@ -28,8 +28,11 @@ FLOATING = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
 
 
 @pytest.fixture(scope="module", params=["host loops", "ported loops"])
-def ops(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
-    """The operators. Two libraries cannot define the same ones, so each build has a namespace of its own."""
+def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    """The operators' library, loaded: their namespace and its file.
+
+    Two libraries cannot define the same operators, so each build has a namespace of its own.
+    """
     ported = request.param == "ported loops"
     name = "third_party_ported" if ported else "third_party_host"
     folder = tmp_path_factory.mktemp(name)
@@ -38,14 +41,19 @@ def ops(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     (folder / "src/kernels.cu").write_text(text)
     # Unoptimized: the compiler then takes half the time, and the tests need no speed.
     flags = ["-O0", *(["-DMUSA_PORTED_LOOPS"] if ported else [])]
-    load(
+    file = load(
         name,
         folder / "src/kernels.cu",
         extra_musa_cflags=flags,
         build_directory=folder / "build",
         is_python_module=False,
     )
-    yield getattr(torch.ops, name)
+    return name, str(file)
+
+
+@pytest.fixture(scope="module")
+def ops(library: tuple[str, str]) -> object:
+    return getattr(torch.ops, library[0])
 
 
 def layouts(x: torch.Tensor) -> Iterator[torch.Tensor]:
@@ -159,6 +167,67 @@ def test_the_operations_of_shared_reduce_ops_work_on_the_device(ops):
     assert torch.equal(ops.largest_at(both(x.t()), 0).cpu(), x.t().argmax(0))
 
 
+def test_reductions_hold_where_rows_are_wider_than_a_warp(ops):
+    torch.manual_seed(3)
+    x = torch.randn(5, 1000)
+    torch.testing.assert_close(ops.square_sum(both(x), [1], False).cpu(), (x.double() ** 2).sum(1).float())
+    torch.testing.assert_close(ops.variance(both(x), [1]).cpu(), x.var(1))
+    assert torch.equal(ops.largest_at(both(x), 1).cpu(), x.argmax(1))
+    torch.testing.assert_close(ops.row_sums(both(x)).cpu(), x.sum(1))
+    for width in (1, 31, 32, 33, 100, 1000):
+        agree(ops.row_softmax(both(x[:, :width])), x[:, :width].softmax(1))
+
+
+REDUCTIONS_ON_128_LANES = """
+    import torch
+    assert torch.musa.get_device_properties(0).warp_size == 128
+    torch.ops.load_library({file!r})
+    ops, x = torch.ops.{name}, torch.randn(5, 1000)
+    on = x.to("musa")
+    torch.testing.assert_close(ops.square_sum(on, [1], False).cpu(), (x.double() ** 2).sum(1).float())
+    torch.testing.assert_close(ops.variance(on, [1]).cpu(), x.var(1))
+    assert torch.equal(ops.largest_at(on, 1).cpu(), x.argmax(1))
+    torch.testing.assert_close(ops.row_sums(on).cpu(), x.sum(1))
+    torch.testing.assert_close(ops.row_softmax(on).cpu(), x.softmax(1))
+"""
+REFUSED_ON_128_LANES = """
+    import torch
+    torch.ops.load_library({file!r})
+    ops, x = torch.ops.{name}, torch.ones(5, 100, device="musa")
+    try:
+        print(ops.{call}.cpu())
+    except RuntimeError as error:
+        print("refused:", error)
+"""
+
+
+@pytest.mark.needs("host")
+def test_reductions_of_32_lanes_are_right_on_warps_of_128(library, run_python):
+    name, file = library
+    run_python(REDUCTIONS_ON_128_LANES.format(name=name, file=file), MUSA_ARCH="mp_22")
+
+
+@pytest.mark.needs("host")
+@pytest.mark.parametrize(
+    ("call", "why"),
+    [
+        ("kth_largest(x, 3)", "a ballot with lanes beyond an integer's bits"),
+        ("lane_masks(x)", "a lane mask has 32 bits"),
+    ],
+    ids=["ballot", "lane mask"],
+)
+def test_what_keeps_32_bits_for_a_warp_is_refused_on_warps_of_128(library, run_python, call, why):
+    name, file = library
+    done = run_python(REFUSED_ON_128_LANES.format(name=name, file=file, call=call), MUSA_ARCH="mp_22")
+    assert done.stdout.startswith("refused: MUSA error") and why in done.stderr
+
+
+@pytest.mark.needs("warps of 32 lanes")
+def test_lane_masks_name_the_lanes_up_to_the_threads_own(ops):
+    wanted = [2 ** (lane + 1) - 1 for lane in range(32)] * 4
+    assert ops.lane_masks(torch.empty(0, device="musa")).tolist() == wanted
+
+
 def test_block_reduce_sums_what_a_block_holds(ops):
     x = matrix(torch.float32)
     torch.testing.assert_close(ops.row_sums(both(x)).cpu(), x.sum(1))
@@ -183,6 +252,7 @@ def test_atomic_extremes(ops):
     assert torch.equal(ops.extremes(both(x)).cpu(), torch.stack([x.max(), x.min()]))
 
 
+@pytest.mark.needs("warps of 32 lanes")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16, torch.int64], ids=str)
 def test_radix_selection_finds_the_kth_largest(ops, dtype):
     x = matrix(dtype)

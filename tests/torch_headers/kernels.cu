@@ -8,6 +8,7 @@
 #include <ATen/native/TensorIterator.h>
 #include <torch/library.h>
 
+#include <ATen/cuda/AsmUtils.cuh>
 #include <ATen/cuda/Atomic.cuh>
 #include <ATen/cuda/CUDAContext.h>
 #include <ATen/cuda/CUDAGeneratorImpl.h>
@@ -22,6 +23,7 @@
 #include <ATen/native/cuda/LaunchUtils.h>
 #include <ATen/native/cuda/Loops.cuh>
 #include <ATen/native/cuda/MemoryAccess.cuh>
+#include <ATen/native/cuda/PersistentSoftmax.cuh>
 #include <ATen/native/cuda/Reduce.cuh>
 #include <ATen/native/cuda/SortingCommon.cuh>
 #include <ATen/native/cuda/SortingRadixSelect.cuh>
@@ -194,7 +196,28 @@ Tensor row_sums(const Tensor& x_) {
   return out;
 }
 
+// By PersistentSoftmax.cuh, whose launches the host sizes by the warps that kernels are made for.
+Tensor row_softmax(const Tensor& x_) {
+  const Tensor x = x_.contiguous();
+  Tensor out = at::empty_like(x);
+  const c10::cuda::CUDAGuard guard(x.device());
+  dispatch_softmax_forward<float, float, float, false, false>(
+      out.mutable_data_ptr<float>(), x.const_data_ptr<float>(), x.size(1), x.size(1), x.size(0));
+  return out;
+}
+
 // ---- kernels of one's own ----
+
+// The lanes that are at most the thread's own, for one block.
+__global__ void lane_masks_kernel(int64_t* out) { out[threadIdx.x] = at::cuda::getLaneMaskLe(); }
+
+Tensor lane_masks(const Tensor& like) {
+  Tensor out = at::empty({128}, like.options().dtype(at::kLong));
+  lane_masks_kernel<<<1, 128, 0, at::cuda::getCurrentCUDAStream()>>>(
+      out.mutable_data_ptr<int64_t>());
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+  return out;
+}
 
 template <typename scalar_t, typename index_t>
 C10_LAUNCH_BOUNDS_1(at::cuda::detail::CUDA_NUM_THREADS)
@@ -361,7 +384,7 @@ bool on_another_stream(const Tensor& x) {
   }
   const cudaDeviceProp* properties = at::cuda::getCurrentDeviceProperties();
   return inside && at::cuda::getCurrentCUDAStream() == before &&
-         properties->multiProcessorCount > 0 && at::cuda::warp_size() == properties->warpSize &&
+         properties->multiProcessorCount > 0 && at::cuda::warp_size() == C10_WARP_SIZE &&
          c10::cuda::device_count() > 0;
 }
 
@@ -378,6 +401,8 @@ TORCH_LIBRARY(third_party, m) {
   m.def("variance(Tensor x, int[] dims) -> Tensor", &third_party::variance);
   m.def("largest_at(Tensor x, int dim) -> Tensor", &third_party::largest_at);
   m.def("row_sums(Tensor x) -> Tensor", &third_party::row_sums);
+  m.def("row_softmax(Tensor x) -> Tensor", &third_party::row_softmax);
+  m.def("lane_masks(Tensor like) -> Tensor", &third_party::lane_masks);
   m.def("threshold(Tensor x, float least) -> Tensor", &third_party::threshold);
   m.def("counts(Tensor where, int bins, ScalarType dtype, bool fast) -> Tensor",
         &third_party::counts);

@@ -1,5 +1,7 @@
 #include "torch_musa/csrc/aten/musa/MUSAContext.h"
 
+#include <c10/macros/Macros.h>
+
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -28,6 +30,9 @@ int getMUSAArch() {
   return 10 * properties->major + properties->minor;
 }
 
-int warp_size() { return getCurrentDeviceProperties()->warpSize; }
+// PyTorch's kernels are compiled for so many lanes (a sum over shared memory from there on),
+// whatever the chip's warps have: were it the chip's 128, Reduce.cuh would give them no shared
+// memory.
+int warp_size() { return C10_WARP_SIZE; }
 
 }  // namespace at::musa

@@ -21,7 +21,7 @@ musaDeviceProp* getCurrentDeviceProperties();
 /// 10 * major + minor of the current device: 21 for mp_21, 22 for mp_22, 31 for mp_31.
 int getMUSAArch();
 
-/// Lanes of a warp on the current device: 128 before mp_31, 32 from there on.
+/// C10_WARP_SIZE for the host: what PyTorch sizes launches by. The chip's is properties' warpSize.
 int warp_size();
 
 }  // namespace at::musa
