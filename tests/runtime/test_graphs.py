@@ -38,6 +38,24 @@ def test_a_replay_reads_and_writes_the_tensors_of_the_capture():
         assert y.data_ptr() == address
 
 
+def test_a_replay_of_operators_on_lists_keeps_the_addresses_and_numbers_of_the_capture():
+    params, moments = [[torch.zeros(size, device="musa") for size in (3, 70, 1)] for _ in range(2)]
+
+    def work():
+        torch._foreach_add_(moments, 1.0)
+        torch._foreach_addcdiv_(params, moments, moments, [1.0, 2.0, 3.0])
+        return torch._foreach_mul(params, 2.0)
+
+    graph, doubled = captured(work)
+    for tensor in (*params, *moments):
+        tensor.zero_()
+    for _ in range(3):
+        graph.replay()
+    assert [tensor.unique().tolist() for tensor in params] == [[3.0], [6.0], [9.0]]
+    assert [tensor.unique().tolist() for tensor in moments] == [[3.0]] * 3
+    assert [tensor.unique().tolist() for tensor in doubled] == [[6.0], [12.0], [18.0]]
+
+
 def test_nothing_runs_during_the_capture():
     x = torch.zeros(10, device="musa")
     graph = torch.musa.MUSAGraph()
