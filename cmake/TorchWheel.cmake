@@ -3,7 +3,7 @@
 #
 # In:  TORCH_DIR, the installed `torch` package (found through Python where it is not given)
 # Out: TORCH_VERSION, TORCH_INCLUDE_DIRS, TORCH_LIBRARIES_CPU, TORCH_LIBRARY_PYTHON, TORCH_LIB_DIR, and for the target cuda
-#      TORCH_LIBRARY_C10_CUDA
+#      TORCH_LIBRARY_C10_CUDA, TORCH_LIBRARY_CUDA
 find_package(Python3 3.10 REQUIRED COMPONENTS Interpreter Development.Module)
 
 if(NOT TORCH_DIR)
@@ -28,3 +28,4 @@ set(TORCH_INCLUDE_DIRS ${TORCH_DIR}/include ${TORCH_DIR}/include/torch/csrc/api/
 set(TORCH_LIBRARIES_CPU ${TORCH_LIB_DIR}/libtorch_cpu.so ${TORCH_LIB_DIR}/libc10.so)
 set(TORCH_LIBRARY_PYTHON ${TORCH_LIB_DIR}/libtorch_python.so)
 set(TORCH_LIBRARY_C10_CUDA ${TORCH_LIB_DIR}/libc10_cuda.so)
+set(TORCH_LIBRARY_CUDA ${TORCH_LIB_DIR}/libtorch_cuda.so)

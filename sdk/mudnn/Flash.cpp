@@ -3,6 +3,8 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
 
+#include "FlashKernel.h"
+
 namespace musa::dnn::internal {
 namespace {
 
@@ -28,14 +30,16 @@ Attention with_mask(Attention a, const at::Tensor& mask, bool causal) {
 }
 
 void flash_forward(const Flash& f, const at::Tensor& out, const at::Tensor& lse) {
+  if (target::has_flash_kernel(f)) return target::flash_kernel(f, out, lse);
   const Attention a = composed(f);
   const auto [weights, denominators] = attention_weights(a);
   out.copy_(attend(a, weights));
   lse.copy_(denominators);
 }
 
-AttentionGradients flash_backward(const Flash& f, const at::Tensor& /*out*/, const at::Tensor& lse,
+AttentionGradients flash_backward(const Flash& f, const at::Tensor& out, const at::Tensor& lse,
                                   const at::Tensor& grad_out) {
+  if (target::has_flash_kernel(f)) return target::flash_kernel_backward(f, out, lse, grad_out);
   const Attention a = composed(f);
   return attention_backward(a, attention_weights_from(a, lse), grad_out);
 }

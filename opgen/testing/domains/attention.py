@@ -145,5 +145,6 @@ TABLE = {
         accumulates=True,
         dtypes=_HALVES,
         reference=attention_backward,
+        atomic=True,
     ),
 }

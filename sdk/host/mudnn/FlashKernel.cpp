@@ -1,0 +1,20 @@
+// The host has none: the CPU's flash attention takes no grouped heads and no seed.
+#include "FlashKernel.h"
+
+#include "Internal.h"
+
+namespace musa::dnn::internal::target {
+
+bool has_flash_kernel(const Flash& /*f*/) { return false; }
+
+void flash_kernel(const Flash& /*f*/, const at::Tensor& /*out*/, const at::Tensor& /*lse*/) {
+  refuse(Status::INTERNAL_ERROR, "no flash kernel");
+}
+
+AttentionGradients flash_kernel_backward(const Flash& /*f*/, const at::Tensor& /*out*/,
+                                         const at::Tensor& /*lse*/,
+                                         const at::Tensor& /*grad_out*/) {
+  refuse(Status::INTERNAL_ERROR, "no flash kernel");
+}
+
+}  // namespace musa::dnn::internal::target
