@@ -45,7 +45,7 @@ NEEDS = {
     ),
     "warps of 32 lanes": (
         _warps_of_32,
-        "about ballots and lane masks of 32 bits, which PyTorch's kernels keep: a warp of 128 lanes refuses them "
+        "about kernels of PyTorch that take a warp for 32 lanes: on warps of 128 they are refused "
         "(test_ported_headers.py; a_ballot_of_128_lanes_in_an_integer_is_reported in tests/sdk)",
     ),
     "host": (_on_host, "about the stand-in on the host: every other target is so by itself, or says it its own way"),

@@ -213,10 +213,11 @@ def test_reductions_of_32_lanes_are_right_on_warps_of_128(library, run_python):
     [
         ("kth_largest(x, 3)", "a ballot with lanes beyond an integer's bits"),
         ("lane_masks(x)", "a lane mask has 32 bits"),
+        ("shared_total(x.flatten()[:256])", "divergent barrier"),
     ],
-    ids=["ballot", "lane mask"],
+    ids=["ballot", "lane mask", "part of a warp"],
 )
-def test_what_keeps_32_bits_for_a_warp_is_refused_on_warps_of_128(library, run_python, call, why):
+def test_what_takes_a_warp_for_32_lanes_is_refused_on_warps_of_128(library, run_python, call, why):
     name, file = library
     done = run_python(REFUSED_ON_128_LANES.format(name=name, file=file, call=call), MUSA_ARCH="mp_22")
     assert done.stdout.startswith("refused: MUSA error") and why in done.stderr
@@ -250,6 +251,12 @@ def test_atomic_additions_lose_none(ops, dtype, fast):
 def test_atomic_extremes(ops):
     x = matrix(torch.float32).flatten()
     assert torch.equal(ops.extremes(both(x)).cpu(), torch.stack([x.max(), x.min()]))
+
+
+@pytest.mark.needs("warps of 32 lanes")
+def test_block_reduce_goes_on_behind_a_barrier(ops):
+    x = matrix(torch.float32).flatten()[:256]
+    torch.testing.assert_close(ops.shared_total(x.to("musa")).cpu(), x.sum().expand(256))
 
 
 @pytest.mark.needs("warps of 32 lanes")

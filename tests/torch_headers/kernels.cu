@@ -196,6 +196,26 @@ Tensor row_sums(const Tensor& x_) {
   return out;
 }
 
+// The same of one block, which goes on with it.
+__global__ void shared_total_kernel(const float* in, float* out) {
+  __shared__ float shared[32];
+  __shared__ float total;
+  const float sum = at::native::cuda_utils::BlockReduceSum(in[threadIdx.x], shared);
+  if (threadIdx.x == 0) {
+    total = sum;
+  }
+  __syncthreads();
+  out[threadIdx.x] = total;
+}
+
+Tensor shared_total(const Tensor& x) {
+  Tensor out = at::empty_like(x);
+  shared_total_kernel<<<1, x.numel(), 0, at::cuda::getCurrentCUDAStream()>>>(
+      x.const_data_ptr<float>(), out.mutable_data_ptr<float>());
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+  return out;
+}
+
 // By PersistentSoftmax.cuh, whose launches the host sizes by the warps that kernels are made for.
 Tensor row_softmax(const Tensor& x_) {
   const Tensor x = x_.contiguous();
@@ -401,6 +421,7 @@ TORCH_LIBRARY(third_party, m) {
   m.def("variance(Tensor x, int[] dims) -> Tensor", &third_party::variance);
   m.def("largest_at(Tensor x, int dim) -> Tensor", &third_party::largest_at);
   m.def("row_sums(Tensor x) -> Tensor", &third_party::row_sums);
+  m.def("shared_total(Tensor x) -> Tensor", &third_party::shared_total);
   m.def("row_softmax(Tensor x) -> Tensor", &third_party::row_softmax);
   m.def("lane_masks(Tensor like) -> Tensor", &third_party::lane_masks);
   m.def("threshold(Tensor x, float least) -> Tensor", &third_party::threshold);
