@@ -25,7 +25,9 @@ namespace {
 
 void warn_of_lost_degrees(const char* name, const Tensor& self, const Tensor& out,
                           double degrees_lost) {
-  if (out.numel() > 0 && static_cast<double>(self.numel()) / out.numel() <= degrees_lost) {
+  // Of no elements there are no degrees; a NaN says nothing.
+  const double covered = out.numel() > 0 ? static_cast<double>(self.numel()) / out.numel() : 0;
+  if (covered <= degrees_lost) {
     TORCH_WARN(name,
                "(): degrees of freedom is <= 0. Correction should be strictly less than the "
                "reduction factor (input numel divided by output numel).");

@@ -57,7 +57,7 @@ void store(const at::Tensor& to, const at::Tensor& from) {
 // from forward to backward.
 bool suits_cudnn(const at::Tensor& image, const at::Tensor& weight, const at::Tensor& statistic) {
   constexpr int64_t kLargestBatch = 880801;  // the most that cuDNN's kernels take in training
-  return image.is_cuda() && image.dim() == 4 && image.is_contiguous() &&
+  return image.is_cuda() && image.dim() == 4 && image.numel() > 0 && image.is_contiguous() &&
          image.suggest_memory_format() == at::MemoryFormat::Contiguous &&
          image.size(0) <= kLargestBatch && at::native::canUse32BitIndexMath(image) &&
          (image.scalar_type() == at::kFloat || image.scalar_type() == at::kHalf) &&
