@@ -159,6 +159,26 @@ def test_gpu_reduce_kernel_splits_one_long_row_over_many_blocks(ops):
     torch.testing.assert_close(got, (x.double() ** 2).sum(1).float(), rtol=1e-5, atol=0)
 
 
+@pytest.mark.parametrize("shape", [(60_000, 24), (40_000, 1_100)], ids=str)
+def test_a_long_narrow_reduction_keeps_the_precision_of_its_type(ops, shape):
+    """One by one, additions of floats would lose 1e-5 here."""
+    torch.manual_seed(2)
+    x = torch.rand(shape)
+    got = ops.square_sum(x.to("musa"), [0], False).cpu()
+    torch.testing.assert_close(got, (x.double() ** 2).sum(0).float(), rtol=2e-6, atol=0)
+
+
+def test_gpu_reduce_kernel_of_bools(ops):
+    for x in layouts(matrix(torch.int32) > -5):
+        for dim in range(x.dim() if x.numel() else 0):
+            agree(ops.all_of(both(x), dim), x.all(dim))
+
+
+def test_gpu_reduce_kernel_refuses_to_reduce_nothing(ops):
+    with pytest.raises(RuntimeError, match="numel"):
+        ops.square_sum(torch.empty(3, 0, device="musa"), [1], False)
+
+
 def test_the_operations_of_shared_reduce_ops_work_on_the_device(ops):
     x = matrix(torch.float32)
     torch.testing.assert_close(ops.variance(both(x), [0]).cpu(), x.var(0))

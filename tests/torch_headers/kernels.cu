@@ -139,21 +139,34 @@ Tensor square_sum(const Tensor& x, at::IntArrayRef dims, bool keepdim) {
   return out;
 }
 
-// With PyTorch's own operations: mean and variance, and the place of the largest.
+Tensor all_of(const Tensor& x, int64_t dim) {
+  Tensor out = at::native::create_reduction_result(x, dim, false, at::kBool);
+  auto iter = at::native::make_reduction("all_of", out, x, dim, false, at::kBool);
+  const auto both = [] GPU_LAMBDA(bool a, bool b) -> bool { return a && b; };
+  gpu_reduce_kernel<bool, bool>(iter, at::native::func_wrapper<bool>(both), true);
+  return out;
+}
+
+// With PyTorch's own operations: mean and variance, and the place of the largest. (Outside of the
+// function: CUDA takes no type of a function's own for a kernel.)
+template <typename scalar_t>
+using Welford =
+    at::native::WelfordOps<scalar_t, scalar_t, int32_t, thrust::pair<scalar_t, scalar_t>>;
+
+template <typename scalar_t>
+struct VarianceOnly : Welford<scalar_t> {
+  using Welford<scalar_t>::Welford;
+  __device__ scalar_t project(typename Welford<scalar_t>::acc_t acc) const {
+    return Welford<scalar_t>::project(acc).first;
+  }
+};
+
 Tensor variance(const Tensor& x, at::IntArrayRef dims) {
   Tensor out = at::native::create_reduction_result(x, dims, false, x.scalar_type());
   auto iter = at::native::make_reduction("variance", out, x, dims, false, x.scalar_type());
   AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "variance", [&] {
-    using ops_t =
-        at::native::WelfordOps<scalar_t, scalar_t, int32_t, thrust::pair<scalar_t, scalar_t>>;
-    struct VarianceOnly : ops_t {
-      using ops_t::ops_t;
-      __device__ scalar_t project(typename ops_t::acc_t acc) const {
-        return ops_t::project(acc).first;
-      }
-    };
-    gpu_reduce_kernel<scalar_t, scalar_t, 2>(iter, VarianceOnly(scalar_t(1), false),
-                                             typename ops_t::acc_t{});
+    gpu_reduce_kernel<scalar_t, scalar_t, 2>(iter, VarianceOnly<scalar_t>(scalar_t(1), false),
+                                             typename Welford<scalar_t>::acc_t{});
   });
   return out;
 }
@@ -418,6 +431,7 @@ TORCH_LIBRARY(third_party, m) {
   m.def("split_parts(Tensor x) -> (Tensor, Tensor)", &third_party::split_parts);
   m.def("with_sign_of(Tensor magnitude, Tensor sign) -> Tensor", &third_party::with_sign_of);
   m.def("square_sum(Tensor x, int[] dims, bool keepdim) -> Tensor", &third_party::square_sum);
+  m.def("all_of(Tensor x, int dim) -> Tensor", &third_party::all_of);
   m.def("variance(Tensor x, int[] dims) -> Tensor", &third_party::variance);
   m.def("largest_at(Tensor x, int dim) -> Tensor", &third_party::largest_at);
   m.def("row_sums(Tensor x) -> Tensor", &third_party::row_sums);
