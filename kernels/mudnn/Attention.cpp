@@ -3,6 +3,7 @@
 
 #include <ATen/Context.h>
 #include <ATen/ExpandUtils.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/native/transformers/attention.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
@@ -10,12 +11,12 @@
 #include <ATen/ops/ones.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/zeros_like.h>
-#include <mudnn_seeded_attention.h>
 
 #include <algorithm>
 #include <array>
 #include <limits>
 
+#include "kernels/mudnn/FlashAttention.h"
 #include "kernels/mudnn/Layout.h"
 #include "torch_musa/csrc/aten/musa/MUSAContext.h"
 #include "torch_musa/csrc/aten/musa/MUSAGeneratorImpl.h"
@@ -24,8 +25,6 @@
 
 namespace at::musa {
 namespace {
-
-using ::musa::dnn::SeededAttention;
 
 constexpr char kName[] = "_scaled_dot_product_fused_attention_overrideable";
 
@@ -71,6 +70,9 @@ bool MudnnTakes(const Tensor& query, const Tensor& key, const Tensor& value,
     return false;
   }
   if (mask && mask->defined() && (is_causal || !TakesMask(*mask, query))) return false;
+  const bool needs_seeds =
+      dropout_p > 0 || (mask && mask->defined() && mask->requires_grad() && GradMode::is_enabled());
+  if (needs_seeds && !kFlashIsSeeded) return false;
   return dropout_p >= 0 && dropout_p < 1 && TakesShapes(query, key, value, enable_gqa) &&
          getMUSAArch() >= 22;
 }
@@ -109,6 +111,8 @@ void CheckOperands(const Tensor& query, const Tensor& key, const Tensor& value,
   TORCH_CHECK(HasFlashWidth(query.size(3), value.size(3)), kName, ": heads of width ",
               query.size(3), " with values of ", value.size(3),
               " are beyond muDNN's flash attention: up to 128, 192 with 128, or 160 with 160");
+  TORCH_CHECK_NOT_IMPLEMENTED(dropout_p == 0 || kFlashIsSeeded, kName,
+                              ": this muDNN draws no dropout by PyTorch's seeds");
   TORCH_CHECK(dropout_p >= 0 && dropout_p < 1, kName, ": dropout_p is in [0, 1), got ", dropout_p);
   if (!mask || !mask->defined()) return;
   TORCH_CHECK(!is_causal, kName, ": attn_bias should not be set when is_causal=True");
@@ -173,9 +177,9 @@ Tensor MaskOperand(const std::optional<Tensor>& mask, const Tensor& query, const
   return mask->expand(sizes).contiguous();
 }
 
-SeededAttention Configure(const Tensor& query, bool is_causal, bool equal_lengths, double dropout_p,
-                          std::optional<double> scale) {
-  SeededAttention op;
+FlashAttention Configure(const Tensor& query, bool is_causal, bool equal_lengths, double dropout_p,
+                         std::optional<double> scale) {
+  FlashAttention op;
   CHECK_MUDNN_STATUS(op.SetComputeMode(ComputeModeOf(query.scalar_type())), "SetComputeMode");
   CHECK_MUDNN_STATUS(op.SetHeadsNum(ToInt(query.size(1))), "SetHeadsNum");
   CHECK_MUDNN_STATUS(op.SetEmbedDim(ToInt(query.size(1) * query.size(3))), "SetEmbedDim");
@@ -223,7 +227,7 @@ Draws Reserve(const Tensor& query, double dropout_p) {
           at::scalar_tensor(static_cast<int64_t>(state.offset), TensorOptions(kLong))};
 }
 
-void SetDraws(SeededAttention& op, double dropout_p, const Draws& draws) {
+void SetDraws(FlashAttention& op, double dropout_p, const Draws& draws) {
   if (dropout_p == 0) return;
   if (draws.seed.is_cpu()) {
     CHECK_MUDNN_STATUS(op.SetSeed(static_cast<uint64_t>(draws.seed.item<int64_t>())), "SetSeed");
@@ -262,7 +266,7 @@ FusedAttention(const Tensor& query, const Tensor& key, const Tensor& value,
 
   const Tensor q = DenseRows(query), k = DenseRows(key), v = DenseRows(value);
   const Tensor mask = MaskOperand(attn_bias, query, key, is_causal), rows = RowsFor(out);
-  SeededAttention op = Configure(query, is_causal, query.size(2) == key.size(2), dropout_p, scale);
+  FlashAttention op = Configure(query, is_causal, query.size(2) == key.size(2), dropout_p, scale);
   SetDraws(op, dropout_p, draws);
   muTensor mt_out = DescribeRows(rows), mt_lse = CreateMUTensor(lse);
   CHECK_MUDNN_STATUS(op.RunFlash(GetMudnnHandle(), mt_out, mt_lse, DescribeRows(q), DescribeRows(k),
@@ -282,6 +286,8 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> FusedAttentionBackward(
   CheckOperands(query, key, value, attn_bias, dropout_p, is_causal);
   const c10::musa::MUSAGuard guard(query.device());
   const bool wants_bias = grad_input_mask[3] && attn_bias.defined();
+  TORCH_CHECK_NOT_IMPLEMENTED(!wants_bias || kFlashIsSeeded, kName,
+                              "_backward: this muDNN gives no gradient of attn_bias");
   TORCH_CHECK(!wants_bias || attn_bias.scalar_type() != kBool, kName,
               "_backward: a bool attn_bias has no gradient");
   if (out.numel() == 0 || key.numel() == 0) {
@@ -301,7 +307,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> FusedAttentionBackward(
         at::empty({query.size(0), query.size(1), query.size(2), key.size(2)}, query.options());
   }
 
-  SeededAttention op = Configure(query, is_causal, query.size(2) == key.size(2), dropout_p, scale);
+  FlashAttention op = Configure(query, is_causal, query.size(2) == key.size(2), dropout_p, scale);
   SetDraws(op, dropout_p, {philox_seed, philox_offset});
   muTensor mt_q = DescribeRows(rows_q), mt_k = DescribeRows(rows_k), mt_v = DescribeRows(rows_v);
   muTensor mt_mask = CreateMUTensor(grad_mask);
