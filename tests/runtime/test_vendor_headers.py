@@ -1,4 +1,4 @@
-"""Sources of operators ask of the toolkit what Moore Threads' own has; what the stand-in adds, only where it is there."""
+"""Sources of operators ask of the toolkit what the vendor's has; what the stand-in adds, only where it is there."""
 
 from __future__ import annotations
 
