@@ -35,7 +35,7 @@ OTHERS = (
     Task("record_stream"),
     Task("lerp.Scalar", cases=8, dtypes=("float32",)),
     Task("add.Tensor", cases=8, dtypes=("float32",)),
-    Task("_foreach_neg", cases=8, dtypes=("float32",)),
+    Task("_foreach_abs", cases=8, dtypes=("float32",)),
     Task("sin", cases=10, dtypes=("float32", "int64"), gradients=True),
 )
 
@@ -130,9 +130,9 @@ def test_a_dtype_that_the_cpu_refuses_is_a_fault_where_the_device_takes_it(found
 
 def test_the_family_is_that_of_the_kernels_that_ran(found: dict[str, Any]) -> None:
     """A registered overload counts itself, a composite one what it is made of."""
-    families = {op: found[op]["dtypes"]["float32"]["families"] for op in ("lerp.Scalar", "add.Tensor", "_foreach_neg")}
+    families = {op: found[op]["dtypes"]["float32"]["families"] for op in ("lerp.Scalar", "add.Tensor", "_foreach_abs")}
     assert families["lerp.Scalar"] == {"ported": 8} and families["add.Tensor"] == {"mudnn": 8}
-    assert set(families["_foreach_neg"]) == {"mudnn"}
+    assert set(families["_foreach_abs"]) == {"mudnn"}
 
 
 def test_gradients_are_part_of_the_verdict(found: dict[str, Any]) -> None:
