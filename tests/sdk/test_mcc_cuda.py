@@ -65,6 +65,8 @@ def test_flags_go_to_the_compiler_that_knows_them(toolkit: Path) -> None:
 def test_of_several_optimization_levels_the_last_goes_on_alone(toolkit: Path) -> None:
     words = called(toolkit, "-O0", "-c", "k.mu", "-O3", "-o", "k.o")
     assert [word for word in words if word.startswith("-O")] == ["-O3"]
+    words = called(toolkit, "-c", "k.mu", "-MF", "-Odd.d", "-O1")
+    assert words[words.index("-MF") + 1] == "-Odd.d" and "-O1" in words and "-O2" not in words
 
 
 def test_paths_reach_their_file_through_nvccs_shell(toolkit: Path) -> None:

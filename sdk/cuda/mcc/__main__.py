@@ -64,9 +64,9 @@ def command(nvcc: str, arguments: Sequence[str]) -> list[str]:
     header = SDK / "cuda" / "include" / "musa_kernel_cuda.h"
     includes = [f"-I{SDK / 'cuda' / 'include'}", f"-I{SDK / 'include'}"]
     # nvcc warns of a level given twice, also of the same one; it is told the last alone, which it would take.
-    levels = [word for word in arguments if word.startswith("-O")]
+    levels = [at for at, word in enumerate(arguments) if word.startswith("-O") and arguments[at - 1] not in _VALUE]
     flags = [word for word in FLAGS if not levels or word != "-O2"]
-    given = [word for word in arguments if word not in levels] + levels[-1:]
+    given = [word for at, word in enumerate(arguments) if at not in levels[:-1]]
     return [nvcc, "-x", "cu", f"-arch={arch}", *flags, "-include", str(header), *_translated(given), *includes]
 
 
