@@ -131,4 +131,13 @@ void launch(const std::array<TensorList, kRead>& read, TensorList results,
   });
 }
 
+/// As `launch`, into tensors of its own.
+template <template <typename, int, int, int> class Functor, template <typename> class Op,
+          size_t kRead, typename... Number>
+std::vector<Tensor> computed(const std::array<TensorList, kRead>& read, const Number&... number) {
+  std::vector<Tensor> results = results_like(read.front());
+  launch<Functor, Op>(read, results, number...);
+  return results;
+}
+
 }  // namespace at::musa::foreach

@@ -21,9 +21,7 @@ std::vector<Tensor> ForeachAddList(TensorList self, TensorList other, const Scal
   if (!fits({self, other}, alpha)) {
     return native::foreach_tensor_add_list_kernel_slow(self, other, alpha);
   }
-  std::vector<Tensor> results = results_like(self);
-  launch<native::BinaryOpListAlphaFunctor, std::plus>(std::array{self, other}, results, alpha);
-  return results;
+  return computed<native::BinaryOpListAlphaFunctor, std::plus>(std::array{self, other}, alpha);
 }
 
 void ForeachAddList_(TensorList self, TensorList other, const Scalar& alpha) {
@@ -38,9 +36,7 @@ std::vector<Tensor> ForeachAddScalar(TensorList self, const Scalar& scalar) {
   if (!fits({self}, scalar)) {
     return native::foreach_tensor_add_scalar_kernel_slow(self, scalar);
   }
-  std::vector<Tensor> results = results_like(self);
-  launch<native::BinaryOpScalarFunctor, std::plus>(std::array{self}, results, scalar);
-  return results;
+  return computed<native::BinaryOpScalarFunctor, std::plus>(std::array{self}, scalar);
 }
 
 void ForeachAddScalar_(TensorList self, const Scalar& scalar) {
@@ -54,9 +50,7 @@ std::vector<Tensor> ForeachAddScalarList(TensorList self, ArrayRef<Scalar> scala
   if (!fits_with_list({self}, scalars)) {
     return native::foreach_tensor_add_scalarlist_kernel_slow(self, scalars);
   }
-  std::vector<Tensor> results = results_like(self);
-  launch<native::BinaryOpScalarListFunctor, std::plus>(std::array{self}, results, scalars);
-  return results;
+  return computed<native::BinaryOpScalarListFunctor, std::plus>(std::array{self}, scalars);
 }
 
 void ForeachAddScalarList_(TensorList self, ArrayRef<Scalar> scalars) {
@@ -70,10 +64,8 @@ std::vector<Tensor> ForeachMulList(TensorList self, TensorList other) {
   if (!fits({self, other})) {
     return native::foreach_tensor_mul_list_kernel_slow(self, other);
   }
-  std::vector<Tensor> results = results_like(self);
-  launch<native::BinaryOpListAlphaFunctor, std::multiplies>(std::array{self, other}, results,
-                                                            Scalar(1));
-  return results;
+  return computed<native::BinaryOpListAlphaFunctor, std::multiplies>(std::array{self, other},
+                                                                     Scalar(1));
 }
 
 void ForeachMulList_(TensorList self, TensorList other) {
@@ -88,9 +80,7 @@ std::vector<Tensor> ForeachMulScalar(TensorList self, const Scalar& scalar) {
   if (!fits({self}, scalar)) {
     return native::foreach_tensor_mul_scalar_kernel_slow(self, scalar);
   }
-  std::vector<Tensor> results = results_like(self);
-  launch<native::BinaryOpScalarFunctor, std::multiplies>(std::array{self}, results, scalar);
-  return results;
+  return computed<native::BinaryOpScalarFunctor, std::multiplies>(std::array{self}, scalar);
 }
 
 void ForeachMulScalar_(TensorList self, const Scalar& scalar) {
@@ -104,9 +94,7 @@ std::vector<Tensor> ForeachMulScalarList(TensorList self, ArrayRef<Scalar> scala
   if (!fits_with_list({self}, scalars)) {
     return native::foreach_tensor_mul_scalarlist_kernel_slow(self, scalars);
   }
-  std::vector<Tensor> results = results_like(self);
-  launch<native::BinaryOpScalarListFunctor, std::multiplies>(std::array{self}, results, scalars);
-  return results;
+  return computed<native::BinaryOpScalarListFunctor, std::multiplies>(std::array{self}, scalars);
 }
 
 void ForeachMulScalarList_(TensorList self, ArrayRef<Scalar> scalars) {
@@ -121,10 +109,8 @@ std::vector<Tensor> ForeachDivList(TensorList self, TensorList other) {
   if (!fits({self, other})) {
     return native::foreach_tensor_div_list_kernel_slow(self, other);
   }
-  std::vector<Tensor> results = results_like(self);
-  launch<native::BinaryOpListAlphaFunctor, std::divides>(std::array{self, other}, results,
-                                                         Scalar(1));
-  return results;
+  return computed<native::BinaryOpListAlphaFunctor, std::divides>(std::array{self, other},
+                                                                  Scalar(1));
 }
 
 void ForeachDivList_(TensorList self, TensorList other) {
@@ -139,9 +125,7 @@ std::vector<Tensor> ForeachDivScalar(TensorList self, const Scalar& scalar) {
   if (!fits({self}, scalar)) {
     return native::foreach_tensor_div_scalar_kernel_slow(self, scalar);
   }
-  std::vector<Tensor> results = results_like(self);
-  launch<native::BinaryOpScalarFunctor, std::divides>(std::array{self}, results, scalar);
-  return results;
+  return computed<native::BinaryOpScalarFunctor, std::divides>(std::array{self}, scalar);
 }
 
 void ForeachDivScalar_(TensorList self, const Scalar& scalar) {
@@ -155,9 +139,7 @@ std::vector<Tensor> ForeachDivScalarList(TensorList self, ArrayRef<Scalar> scala
   if (!fits_with_list({self}, scalars)) {
     return native::foreach_tensor_div_scalarlist_kernel_slow(self, scalars);
   }
-  std::vector<Tensor> results = results_like(self);
-  launch<native::BinaryOpScalarListFunctor, std::divides>(std::array{self}, results, scalars);
-  return results;
+  return computed<native::BinaryOpScalarListFunctor, std::divides>(std::array{self}, scalars);
 }
 
 void ForeachDivScalarList_(TensorList self, ArrayRef<Scalar> scalars) {

@@ -42,9 +42,7 @@ std::vector<Tensor> ForeachSqrt(TensorList self) {
   if (!fits({self})) {
     return native::foreach_tensor_sqrt_slow(self);
   }
-  std::vector<Tensor> results = results_like(self);
-  launch<native::UnaryOpFunctor, SquareRoot>(std::array{self}, results);
-  return results;
+  return computed<native::UnaryOpFunctor, SquareRoot>(std::array{self});
 }
 
 void ForeachSqrt_(TensorList self) {
@@ -58,9 +56,7 @@ std::vector<Tensor> ForeachNeg(TensorList self) {
   if (!fits({self})) {
     return native::foreach_tensor_neg_slow(self);
   }
-  std::vector<Tensor> results = results_like(self);
-  launch<native::UnaryOpFunctor, std::negate>(std::array{self}, results);
-  return results;
+  return computed<native::UnaryOpFunctor, std::negate>(std::array{self});
 }
 
 void ForeachNeg_(TensorList self) {
@@ -74,9 +70,7 @@ std::vector<Tensor> ForeachLerpScalar(TensorList self, TensorList tensors1, cons
   if (!fits({self, tensors1}, weight)) {
     return native::foreach_tensor_lerp_list_kernel_slow(self, tensors1, weight);
   }
-  std::vector<Tensor> results = results_like(self);
-  launch<native::TernaryOpScalarFunctor, Lerp>(std::array{self, tensors1}, results, weight);
-  return results;
+  return computed<native::TernaryOpScalarFunctor, Lerp>(std::array{self, tensors1}, weight);
 }
 
 void ForeachLerpScalar_(TensorList self, TensorList tensors1, const Scalar& weight) {
@@ -91,10 +85,8 @@ std::vector<Tensor> ForeachAddcmulScalar(TensorList self, TensorList tensor1, Te
   if (!fits({self, tensor1, tensor2}, value)) {
     return native::foreach_tensor_addcmul_scalar_slow(self, tensor1, tensor2, value);
   }
-  std::vector<Tensor> results = results_like(self);
-  launch<native::PointwiseOpScalarFunctor, std::multiplies>(std::array{self, tensor1, tensor2},
-                                                            results, value);
-  return results;
+  return computed<native::PointwiseOpScalarFunctor, std::multiplies>(
+      std::array{self, tensor1, tensor2}, value);
 }
 
 void ForeachAddcmulScalar_(TensorList self, TensorList tensor1, TensorList tensor2,
@@ -111,10 +103,8 @@ std::vector<Tensor> ForeachAddcmulScalarList(TensorList self, TensorList tensor1
   if (!fits_with_list({self, tensor1, tensor2}, scalars)) {
     return native::foreach_tensor_addcmul_scalarlist_slow(self, tensor1, tensor2, scalars);
   }
-  std::vector<Tensor> results = results_like(self);
-  launch<native::PointwiseOpScalarListFunctor, std::multiplies>(std::array{self, tensor1, tensor2},
-                                                                results, scalars);
-  return results;
+  return computed<native::PointwiseOpScalarListFunctor, std::multiplies>(
+      std::array{self, tensor1, tensor2}, scalars);
 }
 
 void ForeachAddcmulScalarList_(TensorList self, TensorList tensor1, TensorList tensor2,
@@ -131,10 +121,8 @@ std::vector<Tensor> ForeachAddcdivScalar(TensorList self, TensorList tensor1, Te
   if (!fits({self, tensor1, tensor2}, value)) {
     return native::foreach_tensor_addcdiv_scalar_slow(self, tensor1, tensor2, value);
   }
-  std::vector<Tensor> results = results_like(self);
-  launch<native::PointwiseOpScalarFunctor, std::divides>(std::array{self, tensor1, tensor2},
-                                                         results, value);
-  return results;
+  return computed<native::PointwiseOpScalarFunctor, std::divides>(
+      std::array{self, tensor1, tensor2}, value);
 }
 
 void ForeachAddcdivScalar_(TensorList self, TensorList tensor1, TensorList tensor2,
@@ -151,10 +139,8 @@ std::vector<Tensor> ForeachAddcdivScalarList(TensorList self, TensorList tensor1
   if (!fits_with_list({self, tensor1, tensor2}, scalars)) {
     return native::foreach_tensor_addcdiv_scalarlist_slow(self, tensor1, tensor2, scalars);
   }
-  std::vector<Tensor> results = results_like(self);
-  launch<native::PointwiseOpScalarListFunctor, std::divides>(std::array{self, tensor1, tensor2},
-                                                             results, scalars);
-  return results;
+  return computed<native::PointwiseOpScalarListFunctor, std::divides>(
+      std::array{self, tensor1, tensor2}, scalars);
 }
 
 void ForeachAddcdivScalarList_(TensorList self, TensorList tensor1, TensorList tensor2,
