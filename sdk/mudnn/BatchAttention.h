@@ -53,13 +53,27 @@ inline Attention attention(const Call& c, const AttentionParameters& p, const Te
           .dropout_p = p.dropout_p()};
 }
 
-inline void check_flash(const ScaledDotProductAttention& op, const Tensor& q, const Tensor& k,
-                        const Tensor& v, const Tensor& out) {
+// What the flash variants ask.
+inline void check_flash(const AttentionParameters& p, const Tensor& out, const Tensor& q,
+                        const Tensor& k, const Tensor& v) {
+  check_batch(p, out, q, k, v);
   for (const Tensor* t : {&q, &k, &v, &out}) {
     require(dense_rows(*t), "the last dimension must be dense");
   }
-  require(!AttentionParameters{op}.causal() || dims(q)[2] == dims(k)[2],
-          "Causal with lengths that differ: give a mask", Status::NOT_SUPPORTED);
+  require(!p.causal() || dims(q)[2] == dims(k)[2], "Causal with lengths that differ: give a mask",
+          Status::NOT_SUPPORTED);
+}
+
+inline void check_flash_backward(const AttentionParameters& p, const Tensor& grad_q,
+                                 const Tensor& grad_k, const Tensor& grad_v, const Tensor& grad_out,
+                                 const Tensor& q, const Tensor& k, const Tensor& v,
+                                 const Tensor& out, const Tensor& lse) {
+  check_flash(p, out, q, k, v);
+  check_like(grad_q, q);
+  check_like(grad_k, k);
+  check_like(grad_v, v);
+  check_like(grad_out, out);
+  check_lse(lse, q);
 }
 
 }  // namespace musa::dnn::internal

@@ -176,8 +176,7 @@ Status Op::RunFlash(Handle& h, Tensor& out, Tensor& lse, const Tensor& q, const 
       .optional_out("dropout_mask", dropped)
       .run([&](Call& c) -> Work {
         const AttentionParameters p{*this};
-        check_batch(p, out, q, k, v);
-        check_flash(*this, q, k, v, out);
+        check_flash(p, out, q, k, v);
         check_lse(lse, q);
         const at::Tensor kept = kept_alias(c, p.drops(), dropped, q, k);
         const Flash f{attention(c, p, q, k, v, kept), mask_alias(c, p, mask, q, k), causal_};
@@ -207,13 +206,7 @@ Status Op::RunFlashBwd(Handle& h, Tensor& grad_q, Tensor& grad_k, Tensor& grad_v
       .optional_in("dropout_mask", dropped)
       .run([&](Call& c) -> Work {
         const AttentionParameters p{*this};
-        check_batch(p, out, q, k, v);
-        check_flash(*this, q, k, v, out);
-        check_like(grad_q, q);
-        check_like(grad_k, k);
-        check_like(grad_v, v);
-        check_like(grad_out, out);
-        check_lse(lse, q);
+        check_flash_backward(p, grad_q, grad_k, grad_v, grad_out, q, k, v, out, lse);
         const at::Tensor kept = kept_alias(c, p.drops(), dropped, q, k);
         const Flash f{attention(c, p, q, k, v, kept), mask_alias(c, p, mask, q, k), causal_};
         return [f, o = c.alias(out), go = c.alias(grad_out), l = c.alias(lse), gq = c.alias(grad_q),

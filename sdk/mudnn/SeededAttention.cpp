@@ -25,6 +25,16 @@ void check_grad_mask(const Tensor& grad_mask, const Tensor& mask, const Tensor& 
           "grad_mask is (N, H, L, S) in q's type");
 }
 
+Flash flash(const Call& c, const AttentionParameters& p, const Tensor& q, const Tensor& k,
+            const Tensor& v, const Tensor& mask, const Word& seed, const Word& offset) {
+  return {.attention = attention(c, p, q, k, v, {}),
+          .mask = mask_alias(c, p, mask, q, k),
+          .causal = p.causal(),
+          .seeded = p.drops(),
+          .seed = seed,
+          .offset = offset};
+}
+
 }  // namespace
 
 Status Op::SetSeed(uint64_t seed) {
@@ -65,15 +75,10 @@ Status Op::RunFlash(Handle& h, Tensor& out, Tensor& lse, const Tensor& q, const 
       .optional_in("mask", mask)
       .run([&](Call& c) -> Work {
         const AttentionParameters p{*this};
-        check_batch(p, out, q, k, v);
-        check_flash(*this, q, k, v, out);
+        check_flash(p, out, q, k, v);
         check_lse(lse, q);
-        const Flash f{.attention = attention(c, p, q, k, v, {}),
-                      .mask = mask_alias(c, p, mask, q, k),
-                      .causal = p.causal(),
-                      .seeded = p.drops(),
-                      .seed = {seed_, word(c, device_seed_)},
-                      .offset = {offset_, word(c, device_offset_)}};
+        const Word seed{seed_, word(c, device_seed_)}, offset{offset_, word(c, device_offset_)};
+        const Flash f = flash(c, p, q, k, v, mask, seed, offset);
         return [f, o = c.alias(out), l = c.alias(lse)] { flash_forward(f, o, l); };
       });
 }
@@ -97,20 +102,10 @@ Status Op::RunFlashBwd(Handle& h, Tensor& grad_q, Tensor& grad_k, Tensor& grad_v
       .in("lse", lse)
       .run([&](Call& c) -> Work {
         const AttentionParameters p{*this};
-        check_batch(p, out, q, k, v);
-        check_flash(*this, q, k, v, out);
-        check_like(grad_q, q);
-        check_like(grad_k, k);
-        check_like(grad_v, v);
-        check_like(grad_out, out);
-        check_lse(lse, q);
+        check_flash_backward(p, grad_q, grad_k, grad_v, grad_out, q, k, v, out, lse);
         check_grad_mask(grad_mask, mask, q, k);
-        const Flash f{.attention = attention(c, p, q, k, v, {}),
-                      .mask = mask_alias(c, p, mask, q, k),
-                      .causal = p.causal(),
-                      .seeded = p.drops(),
-                      .seed = {seed_, word(c, device_seed_)},
-                      .offset = {offset_, word(c, device_offset_)}};
+        const Word seed{seed_, word(c, device_seed_)}, offset{offset_, word(c, device_offset_)};
+        const Flash f = flash(c, p, q, k, v, mask, seed, offset);
         return [f, o = c.alias(out), l = c.alias(lse), go = c.alias(grad_out), gq = c.alias(grad_q),
                 gk = c.alias(grad_k), gv = c.alias(grad_v),
                 gm = absent(grad_mask) ? at::Tensor() : c.alias(grad_mask)] {
