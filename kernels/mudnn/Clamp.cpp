@@ -1,5 +1,5 @@
 #include "kernels/mudnn/Operands.h"
-#include "torch_musa/csrc/core/TorchResults.h"
+#include "torch_musa/csrc/core/TorchCompat.h"
 
 #include <torch_musa/ops/clamp_max_native.h>
 #include <torch_musa/ops/clamp_min_native.h>
@@ -74,7 +74,7 @@ TORCH_IMPL_FUNC(MusaClamp)
 (const Tensor& self, OptionalScalarRef min, OptionalScalarRef max, const Tensor& out) {
   const bool one_nan =
       min.has_value() != max.has_value() && is_nan(min.has_value() ? min.get() : max.get());
-  if (one_nan && !kClampTakesOneNan) {
+  if (one_nan && !MUSA_CLAMP_TAKES_ONE_NAN) {
     out.copy_(self);
     return;
   }

@@ -31,6 +31,10 @@
 // gpu_kernel_opaque, in the device headers of the wheel.
 #define MUSA_HAS_GPU_KERNEL_OPAQUE MUSA_TORCH_AT_LEAST(2, 13)
 
+// Whether clamp fills with NaN where its only bound is NaN; clamp_min, clamp_max and clamp with two
+// bounds do so in every release.
+#define MUSA_CLAMP_TAKES_ONE_NAN MUSA_TORCH_AT_LEAST(2, 12)
+
 // torch.accelerator.Graph (from 2.12), behind which each backend registers its graphs.
 #if __has_include(<ATen/core/GraphImplInterface.h>)
 #define MUSA_HAS_GRAPH_INTERFACE 1
