@@ -9,6 +9,7 @@
 #
 # ports PyTorch's device headers from the wheel into the build, when CMake runs, and returns the folder. Headers that the
 # backend has of its own (torch_musa/csrc/porting) are left out.
+
 # The porting tool, beside whatever the user's PYTHONPATH brings.
 set(OPGEN_PORT
   ${CMAKE_COMMAND} -E env --modify PYTHONPATH=path_list_prepend:${CMAKE_SOURCE_DIR} PYTHONDONTWRITEBYTECODE=1
