@@ -14,7 +14,7 @@
 namespace at::musa {
 namespace {
 
-// Every element asks for one number.
+// Four elements share a subsequence and ask it for one block of words.
 PhiloxState ReserveDraw(DeviceIndex device) {
   auto* generator = at::get_generator_or_default<MUSAGeneratorImpl>(
       std::nullopt, detail::getDefaultMUSAGenerator(device));

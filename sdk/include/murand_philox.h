@@ -12,35 +12,54 @@ struct Words4 {
   uint32_t x, y, z, w;
 };
 
-#if defined(__MUSACC__) || defined(__MUSA__)
+#if defined(__MUSACC__) || defined(__MUSA__) || defined(__CUDACC__)
 #define MURAND_FUNCTION __host__ __device__ inline
 #else
 #define MURAND_FUNCTION inline
 #endif
 
-MURAND_FUNCTION Words4 philox4x32_10(Words4 counter, uint32_t key0, uint32_t key1) {
-  constexpr uint32_t kMultiplier0 = 0xD2511F53u;
-  constexpr uint32_t kMultiplier1 = 0xCD9E8D57u;
+MURAND_FUNCTION Words4 philox_round(Words4 counter, uint32_t key0, uint32_t key1) {
+  const uint64_t product0 = static_cast<uint64_t>(0xD2511F53u) * counter.x;
+  const uint64_t product1 = static_cast<uint64_t>(0xCD9E8D57u) * counter.z;
+  return {static_cast<uint32_t>(product1 >> 32) ^ counter.y ^ key0, static_cast<uint32_t>(product1),
+          static_cast<uint32_t>(product0 >> 32) ^ counter.w ^ key1,
+          static_cast<uint32_t>(product0)};
+}
+
+// Ten rounds for each of n counters, under one key.
+template <int n>
+MURAND_FUNCTION void philox_rounds(Words4 (&counters)[n], uint32_t key0, uint32_t key1) {
   constexpr uint32_t kWeyl0 = 0x9E3779B9u;  // golden ratio
   constexpr uint32_t kWeyl1 = 0xBB67AE85u;  // sqrt(3) - 1
   for (int round = 0; round < 10; ++round) {
-    const uint64_t product0 = static_cast<uint64_t>(kMultiplier0) * counter.x;
-    const uint64_t product1 = static_cast<uint64_t>(kMultiplier1) * counter.z;
-    counter = {
-        static_cast<uint32_t>(product1 >> 32) ^ counter.y ^ key0, static_cast<uint32_t>(product1),
-        static_cast<uint32_t>(product0 >> 32) ^ counter.w ^ key1, static_cast<uint32_t>(product0)};
+    for (Words4& counter : counters) counter = philox_round(counter, key0, key1);
     key0 += kWeyl0;
     key1 += kWeyl1;
   }
-  return counter;
 }
 
-// Words [4 * block, 4 * block + 4) of the given subsequence of a seed's stream.
+MURAND_FUNCTION Words4 philox4x32_10(Words4 counter, uint32_t key0, uint32_t key1) {
+  Words4 counters[] = {counter};
+  philox_rounds(counters, key0, key1);
+  return counters[0];
+}
+
+// Words [4 * block, 4 * block + 4) of n subsequences of a seed's stream, from the given one on.
+template <int n>
+MURAND_FUNCTION void philox_blocks(uint64_t seed, uint64_t subsequence, uint64_t block,
+                                   Words4 (&words)[n]) {
+  for (Words4& w : words) {
+    w = {static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32),
+         static_cast<uint32_t>(subsequence), static_cast<uint32_t>(subsequence >> 32)};
+    ++subsequence;
+  }
+  philox_rounds(words, static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32));
+}
+
 MURAND_FUNCTION Words4 philox_block(uint64_t seed, uint64_t subsequence, uint64_t block) {
-  return philox4x32_10(
-      {static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32),
-       static_cast<uint32_t>(subsequence), static_cast<uint32_t>(subsequence >> 32)},
-      static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32));
+  Words4 words[1];
+  philox_blocks(seed, subsequence, block, words);
+  return words[0];
 }
 
 // ---- from words to distributions

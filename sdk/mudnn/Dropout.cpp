@@ -1,8 +1,6 @@
 #include "Internal.h"
 #include "mudnn_nn.h"
 
-#include <ATen/TensorOperators.h>
-
 #include "Draw.h"
 #include "Words.h"
 
@@ -17,6 +15,11 @@ void check_operands(const Tensor& a, const Tensor& b, const Tensor& mask) {
   require(type(a) == type(b) && same_shape(a, b), "operands must be alike");
   require(type(mask) == Type::BOOL && same_shape(a, mask), "mask must be BOOL in the same shape");
   require(contiguous(a) && contiguous(b) && contiguous(mask), "operands must be contiguous");
+}
+
+// For work that goes element by element: the same elements may be read and written.
+at::Tensor same_or_apart(const at::Tensor& in, const at::Tensor& out) {
+  return in.const_data_ptr() == out.const_data_ptr() ? in : apart(in, out);
 }
 
 }  // namespace
@@ -66,8 +69,7 @@ Status Dropout::RunDropout(Handle& h, Tensor& out, const Tensor& in, Tensor& mas
         check_operands(out, in, mask);
         const Word seed{seed_, word(c, device_seed_)}, offset{offset_, word(c, device_offset_)};
         return [o = c.alias(out), i = c.alias(in), m = c.alias(mask), p = p_, seed, offset] {
-          draw(m, p, seed, offset);
-          o.copy_(i * m * (1 / (1 - p)));
+          drop(o, same_or_apart(i, o), m, p, seed, offset);
         };
       });
 }
@@ -80,8 +82,9 @@ Status Dropout::RunDropoutBwd(Handle& h, Tensor& grad_in, const Tensor& grad_out
       .in("mask", mask)
       .run([&](Call& c) -> Work {
         check_operands(grad_in, grad_out, mask);
-        return [gi = c.alias(grad_in), go = c.alias(grad_out), m = c.alias(mask), scale = scale_] {
-          gi.copy_(go * m * scale);
+        return [gi = c.alias(grad_in), go = c.alias(grad_out), m = c.alias(mask),
+                scale = number(scale_, type(grad_in))] {
+          scale_kept(gi, same_or_apart(go, gi), apart(m, gi), scale);
         };
       });
 }

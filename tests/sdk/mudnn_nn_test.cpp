@@ -1,5 +1,5 @@
-// muDNN's matrix, convolution, pooling, normalization and dropout classes: what they compute,
-// against ATen on the CPU, and what they refuse.
+// muDNN's matrix, convolution, pooling and normalization classes: what they compute, against
+// ATen on the CPU, and what they refuse.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/adaptive_avg_pool2d.h>
 #include <ATen/ops/adaptive_max_pool2d.h>
@@ -375,52 +375,7 @@ TEST(group_norm) {
   CHECK_STATUS(op.Run(handle(), out, mean, rstd, in, weight, bias), INVALID_PARAMETER);
 }
 
-// ---- dropout ---------------------------------------------------------------------------------
-
-TEST(dropout_is_a_function_of_seed_and_offset) {
-  const at::Tensor x = at::randn({10000});
-  DeviceTensor in(x), out(at::zeros_like(x)), mask(at::zeros({10000}, at::kBool));
-  Dropout op;
-  CHECK_STATUS(op.SetP(1), INVALID_PARAMETER);
-  op.SetP(0.25);
-  op.SetSeed(7);
-  const auto draw = [&](uint64_t offset) {
-    op.SetOffset(offset);
-    CHECK_OK(op.RunDropout(handle(), out, in, mask));
-    return mask.read().clone();
-  };
-  const at::Tensor first = draw(0);
-  const double kept = first.to(at::kDouble).mean().item<double>();
-  CHECK(kept > 0.73 && kept < 0.77);
-  CHECK_CLOSE(out.read(), x * first / 0.75, kTolerance);
-  CHECK(!draw(4).equal(first));
-  CHECK(draw(0).equal(first));
-
-  DeviceTensor grad_in(at::zeros_like(x));
-  op.SetScale(2);
-  CHECK_OK(op.RunDropoutBwd(handle(), grad_in, in, mask));
-  CHECK_CLOSE(grad_in.read(), x * first * 2, kTolerance);
-}
-
-TEST(dropout_reads_seed_and_offset_from_device_memory) {
-  const at::Tensor x = at::ones({1000});
-  DeviceTensor in(x), out(at::zeros_like(x)), mask(at::zeros({1000}, at::kBool));
-  DeviceTensor seed(at::full({1}, 7, at::kLong)), offset(at::full({1}, 8, at::kLong));
-  Dropout by_value;
-  by_value.SetSeed(uint64_t{7});
-  by_value.SetOffset(uint64_t{12});
-  CHECK_OK(by_value.RunDropout(handle(), out, in, mask));
-  const at::Tensor expected = mask.read();
-  Dropout by_pointer;
-  CHECK_OK(by_pointer.SetSeed(static_cast<const uint64_t*>(seed.address())));
-  CHECK_OK(by_pointer.SetOffset(static_cast<const uint64_t*>(offset.address()), 4));
-  CHECK_OK(by_pointer.RunDropout(handle(), out, in, mask));
-  CHECK(mask.read().equal(expected));
-  const uint64_t on_the_host = 7;
-  CHECK_OK(by_pointer.SetSeed(&on_the_host));
-  CHECK_STATUS(by_pointer.RunDropout(handle(), out, in, mask), EXECUTION_FAILED);
-  CHECK_STATUS(by_pointer.SetSeed(nullptr), INVALID_PARAMETER);
-}
+// ---- all classes -----------------------------------------------------------------------------
 
 TEST(empty_operands_are_refused) {
   DeviceTensor empty(at::zeros({0, 3, 4, 4})), v(at::ones({3}));
