@@ -1,6 +1,6 @@
 """Every operator whose kernel is of kernels/ported, with a few small operands each: what compute-sanitizer looks at.
 
-    compute-sanitizer --error-exitcode 9 python tests/gpu/sanitize.py [--cases N] [--seconds S] [--only TEXT]
+    compute-sanitizer --tool racecheck python tests/gpu/sanitize.py [--cases N] [--seconds S] [--only TEXT] [--part I/N]
 
 Whether values are right is for tests/ops; here a wrong one is a line of output. Exit code: 2 where an operator could
 not be run at all; else 0, and the sanitizer has its own.
@@ -24,10 +24,15 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--cases", type=int, default=3, help="operands tried of each overload")
     parser.add_argument("--seconds", type=float, default=3600, help="after which the rest is left out, and counted")
     parser.add_argument("--only", default="", metavar="TEXT", help="overloads whose name contains it")
+    parser.add_argument(
+        "--part", default=(1, 1), metavar="I/N", type=_part, help="the I-th of N parts, for several GPUs"
+    )
     arguments = parser.parse_args(words)
     end = time.monotonic() + arguments.seconds
     table = torch.musa.op_table()
     ported = [op for op in sorted(table) if table[op].get("family") == "ported" and arguments.only in op]
+    first, step = arguments.part
+    ported = ported[first - 1 :: step]
     done, differ, broken = 0, 0, 0
     for op in ported:
         if time.monotonic() > end:
@@ -47,6 +52,13 @@ def main(words: Sequence[str] | None = None) -> int:
         f"{done} ported overloads run, {differ} gave other values, {broken} did not run, {left} left for lack of time"
     )
     return 2 if broken or not done else 0
+
+
+def _part(text: str) -> tuple[int, int]:
+    first, _, count = text.partition("/")
+    if not (first.isdecimal() and count.isdecimal() and 1 <= int(first) <= int(count)):
+        raise argparse.ArgumentTypeError(f"{text!r}: the second of four parts is 2/4")
+    return int(first), int(count)
 
 
 if __name__ == "__main__":

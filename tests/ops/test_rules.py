@@ -58,4 +58,6 @@ def _newest(build: Path) -> float:
 @pytest.mark.build
 @pytest.mark.parametrize("check", CHECKS)
 def test_rule_holds_at_run_time(check: str, results: dict[str, str]) -> None:
+    if results[check].startswith("skipped: "):
+        pytest.skip(results[check].removeprefix("skipped: "))
     assert results[check] == "", results[check]

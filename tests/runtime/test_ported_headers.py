@@ -6,6 +6,7 @@ loops behind `gpu_kernel`, and (MUSA_PORTED_LOOPS) with the ported ones, whose k
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
@@ -35,19 +36,18 @@ def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     """
     ported = request.param == "ported loops"
     name = "third_party_ported" if ported else "third_party_host"
-    folder = tmp_path_factory.mktemp(name)
-    (folder / "src").mkdir()
-    text = SOURCE.read_text().replace("TORCH_LIBRARY(third_party,", f"TORCH_LIBRARY({name},")
-    (folder / "src/kernels.cu").write_text(text)
+    # A compilation takes a minute: the first of the test processes makes it, the others find it made.
+    folder = tmp_path_factory.getbasetemp().parent / f"{name}-{torch.__version__}"
+    (folder / "src").mkdir(parents=True, exist_ok=True)
     # Unoptimized: the compiler then takes half the time, and the tests need no speed.
     flags = ["-O0", *(["-DMUSA_PORTED_LOOPS"] if ported else [])]
-    file = load(
-        name,
-        folder / "src/kernels.cu",
-        extra_musa_cflags=flags,
-        build_directory=folder / "build",
-        is_python_module=False,
-    )
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        source = folder / "src/kernels.cu"
+        text = SOURCE.read_text().replace("TORCH_LIBRARY(third_party,", f"TORCH_LIBRARY({name},")
+        if not source.exists() or source.read_text() != text:
+            source.write_text(text)
+        file = load(name, source, extra_musa_cflags=flags, build_directory=folder / "build", is_python_module=False)
     return name, str(file)
 
 
