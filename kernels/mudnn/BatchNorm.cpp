@@ -7,7 +7,6 @@
 #include <ATen/native/Resize.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
-#include <ATen/ops/zeros.h>
 
 #include "kernels/mudnn/Layout.h"
 #include "torch_musa/csrc/aten/utils/Utils.h"
@@ -241,9 +240,13 @@ std::tuple<Tensor, Tensor, Tensor> NativeBatchNormBackward(
 
   const Tensor grad_input = at::empty_like(input, input.suggest_memory_format());
   Tensor grad_weight, grad_bias;
-  if (output_mask[1]) grad_weight = at::zeros({input.size(1)}, parameter);
-  if (output_mask[2]) grad_bias = at::zeros({input.size(1)}, parameter);
-  if (input.numel() != 0) {
+  if (output_mask[1]) grad_weight = at::empty({input.size(1)}, parameter);
+  if (output_mask[2]) grad_bias = at::empty({input.size(1)}, parameter);
+  if (input.numel() == 0) {
+    for (Tensor* of_nothing : {&grad_weight, &grad_bias}) {
+      if (of_nothing->defined()) of_nothing->zero_();
+    }
+  } else {
     const MemoryFormat format = FormatOf(input);
     const Tensor x = input.contiguous(format);
     const Tensor dy = grad_out.to(x.scalar_type()).contiguous(format);

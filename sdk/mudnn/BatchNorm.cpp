@@ -17,6 +17,7 @@
 #include <tuple>
 
 #include "NormTypes.h"
+#include "Results.h"
 
 namespace musa::dnn {
 
@@ -143,8 +144,10 @@ Status BatchNorm::RunPure(Handle& h, Tensor& out, const Tensor& in, const Tensor
         const at::Tensor o = image(c, out), i = image(c, in);
         return [=, eps = epsilon_, weight = vector(c, w, i), bias = vector(c, b, i),
                 m = vector(c, mean, i), v = vector(c, var, i)] {
-          o.copy_(std::get<0>(at::native_batch_norm(i, weight, bias, m, v, /*training=*/false,
-                                                    /*momentum=*/0, eps)));
+          produce({o}, {i, weight, bias, m, v}, [&] {
+            return std::get<0>(at::native_batch_norm(i, weight, bias, m, v, /*training=*/false,
+                                                     /*momentum=*/0, eps));
+          });
         };
       });
 }
@@ -207,16 +210,16 @@ Status BatchNorm::RunBwd(Handle& h, Tensor& dx, Tensor& dmean, Tensor& dvar, Ten
           // Nor do those for channels_last give the gradient of a scale that is not there.
           const bool lacking = i.is_cuda() && !weight.defined() && (gw.defined() || gb.defined());
           const at::Tensor scale = lacking ? at::ones({i.size(1)}, m.options()) : weight;
-          const auto [grad_in, grad_weight, grad_bias] =
-              training && suits_cudnn(i, weight, m) && gy.is_contiguous()
-                  ? at::cudnn_batch_norm_backward(i, gy, weight, none, none, m, v, eps, reserved(i))
-                  : at::native_batch_norm_backward(
-                        gy, i, scale, training ? none : m, training ? none : v, save_mean,
-                        save_invstd, training, eps, {true, gw.defined(), gb.defined()});
           store_statistics_gradients(gm, gv, i, gy, m, training ? v : at::rsqrt(v + eps), weight);
-          gx.copy_(grad_in);
-          store(gw, grad_weight);
-          store(gb, grad_bias);
+          produce({gx, gw, gb}, {i, gy, m, v, weight}, [&] {
+            if (training && suits_cudnn(i, weight, m) && gy.is_contiguous()) {
+              return at::cudnn_batch_norm_backward(i, gy, weight, none, none, m, v, eps,
+                                                   reserved(i));
+            }
+            return at::native_batch_norm_backward(
+                gy, i, scale, training ? none : m, training ? none : v, save_mean, save_invstd,
+                training, eps, {true, gw.defined(), gb.defined()});
+          });
         };
       });
 }

@@ -13,6 +13,7 @@
 
 #include <tuple>
 
+#include "Results.h"
 #include "Tf32.h"
 
 namespace musa::dnn {
@@ -216,12 +217,14 @@ Status Convolution::RunForward(Handle& h, const char* entry, Tensor& out, const 
             if (mode == FusedActivationDesc::Mode::SILU) at::silu_(written);
             return;
           }
-          at::Tensor result = at::convolution(read, filter, b, stride, pad, dilation,
-                                              /*transposed=*/false, {0, 0}, groups);
-          if (a.defined()) result = result + a;
-          if (mode == FusedActivationDesc::Mode::RELU) result = at::relu(result);
-          if (mode == FusedActivationDesc::Mode::SILU) result = at::silu(result);
-          o.copy_(result);
+          produce({o}, {read, filter, b, a}, [&] {
+            at::Tensor result = at::convolution(read, filter, b, stride, pad, dilation,
+                                                /*transposed=*/false, {0, 0}, groups);
+            if (a.defined()) result.add_(a);
+            if (mode == FusedActivationDesc::Mode::RELU) at::relu_(result);
+            if (mode == FusedActivationDesc::Mode::SILU) at::silu_(result);
+            return result;
+          });
         };
       });
 }
@@ -243,9 +246,11 @@ Status Convolution::RunBwdData(Handle& h, Tensor& grad_in, const Tensor& grad_ou
                 tf32 = uses_tf32(h, compute_mode_, type(w))] {
           // Of the forward input only shape, type and layout are read, so the result stands in for
           // it.
-          gi.copy_(std::get<0>(at::convolution_backward(
-              tf32 ? to_tf32(go) : go, /*input=*/gi, tf32 ? to_tf32(k) : k, std::nullopt, stride,
-              pad, dilation, /*transposed=*/false, {0, 0}, groups, {true, false, false})));
+          produce({gi}, {go, k}, [&] {
+            return std::get<0>(at::convolution_backward(
+                tf32 ? to_tf32(go) : go, /*input=*/gi, tf32 ? to_tf32(k) : k, std::nullopt, stride,
+                pad, dilation, /*transposed=*/false, {0, 0}, groups, {true, false, false}));
+          });
         };
       });
 }
@@ -267,9 +272,11 @@ Status Convolution::RunBwdFilter(Handle& h, Tensor& grad_w, const Tensor& in,
         return [=, pad = pad_, stride = stride_, dilation = dilation_, groups = groups_,
                 tf32 = uses_tf32(h, compute_mode_, type(in))] {
           // As above: of the filter only shape, type and layout are read.
-          gk.copy_(std::get<1>(at::convolution_backward(
-              tf32 ? to_tf32(go) : go, tf32 ? to_tf32(i) : i, /*weight=*/gk, std::nullopt, stride,
-              pad, dilation, /*transposed=*/false, {0, 0}, groups, {false, true, false})));
+          produce({gk}, {go, i}, [&] {
+            return std::get<1>(at::convolution_backward(
+                tf32 ? to_tf32(go) : go, tf32 ? to_tf32(i) : i, /*weight=*/gk, std::nullopt, stride,
+                pad, dilation, /*transposed=*/false, {0, 0}, groups, {false, true, false}));
+          });
         };
       });
 }

@@ -37,11 +37,17 @@ void flash_forward(const Flash& f, const at::Tensor& out, const at::Tensor& lse)
   lse.copy_(denominators);
 }
 
-AttentionGradients flash_backward(const Flash& f, const at::Tensor& out, const at::Tensor& lse,
-                                  const at::Tensor& grad_out) {
-  if (target::has_flash_kernel(f)) return target::flash_kernel_backward(f, out, lse, grad_out);
+void flash_backward(const Flash& f, const at::Tensor& out, const at::Tensor& lse,
+                    const at::Tensor& grad_out, const AttentionGradients& grads) {
+  if (target::has_flash_kernel(f)) {
+    return target::flash_kernel_backward(f, out, lse, grad_out, grads);
+  }
   const Attention a = composed(f);
-  return attention_backward(a, attention_weights_from(a, lse), grad_out);
+  const AttentionGradients made = attention_backward(a, attention_weights_from(a, lse), grad_out);
+  grads.q.copy_(made.q);
+  grads.k.copy_(made.k);
+  grads.v.copy_(made.v);
+  if (grads.bias.defined()) grads.bias.copy_(made.bias);
 }
 
 }  // namespace musa::dnn::internal

@@ -24,8 +24,8 @@ Attention with_mask(Attention a, const at::Tensor& mask, bool causal);
 
 void flash_forward(const Flash& f, const at::Tensor& out, const at::Tensor& lse);
 
-// Without the gradient of the weights.
-AttentionGradients flash_backward(const Flash& f, const at::Tensor& out, const at::Tensor& lse,
-                                  const at::Tensor& grad_out);
+// The gradients of q, k and v, and of the bias where it is defined, go into `grads`.
+void flash_backward(const Flash& f, const at::Tensor& out, const at::Tensor& lse,
+                    const at::Tensor& grad_out, const AttentionGradients& grads);
 
 }  // namespace musa::dnn::internal

@@ -12,7 +12,7 @@ namespace musa::dnn::internal::target {
 bool has_flash_kernel(const Flash& f);
 
 void flash_kernel(const Flash& f, const at::Tensor& out, const at::Tensor& lse);
-AttentionGradients flash_kernel_backward(const Flash& f, const at::Tensor& out,
-                                         const at::Tensor& lse, const at::Tensor& grad_out);
+void flash_kernel_backward(const Flash& f, const at::Tensor& out, const at::Tensor& lse,
+                           const at::Tensor& grad_out, const AttentionGradients& grads);
 
 }  // namespace musa::dnn::internal::target

@@ -238,11 +238,7 @@ at::Tensor Call::alias_expanded(const Tensor& t, at::IntArrayRef target) const {
 }
 
 at::Tensor apart(const at::Tensor& in, const at::Tensor& out) {
-  const auto* in_begin = static_cast<const char*>(in.const_data_ptr());
-  const auto* out_begin = static_cast<const char*>(out.const_data_ptr());
-  const bool disjoint = in_begin + in.storage().nbytes() <= out_begin ||
-                        out_begin + out.storage().nbytes() <= in_begin;
-  return disjoint ? in : in.clone();
+  return are_apart(in, out) ? in : in.clone();
 }
 
 // ---- running ---------------------------------------------------------------------------------

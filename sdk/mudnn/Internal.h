@@ -291,6 +291,13 @@ class Call {
 // Bytes spanned by the operand, from its address on.
 size_t extent_bytes(const Tensor& t);
 
+// Whether the two share no memory.
+inline bool are_apart(const at::Tensor& a, const at::Tensor& b) {
+  const auto* a_begin = static_cast<const char*>(a.const_data_ptr());
+  const auto* b_begin = static_cast<const char*>(b.const_data_ptr());
+  return a_begin + a.storage().nbytes() <= b_begin || b_begin + b.storage().nbytes() <= a_begin;
+}
+
 // For work that reads `in` after it has begun to write `out`: `in`, or a copy of it where the two
 // share memory.
 at::Tensor apart(const at::Tensor& in, const at::Tensor& out);

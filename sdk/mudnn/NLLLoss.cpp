@@ -9,6 +9,8 @@
 #include <limits>
 #include <tuple>
 
+#include "Results.h"
+
 namespace musa::dnn {
 
 using namespace internal;
@@ -108,8 +110,10 @@ Status NLLLoss::RunBwd(Handle& h, Tensor& grad_in, const Tensor& grad_out, const
                 w = class_weights(c, weight), total = c.alias(total_weight, {}, {}),
                 reduction = static_cast<int64_t>(mode), ignore = ignore_index_] {
           // Of the scores only the shape is read.
-          gi.copy_(gi.dim() == 2 ? at::nll_loss_backward(go, gi, t, w, reduction, ignore, total)
-                                 : at::nll_loss2d_backward(go, gi, t, w, reduction, ignore, total));
+          produce({gi}, {go, t, w, total}, [&] {
+            return gi.dim() == 2 ? at::nll_loss_backward(go, gi, t, w, reduction, ignore, total)
+                                 : at::nll_loss2d_backward(go, gi, t, w, reduction, ignore, total);
+          });
         };
       });
 }

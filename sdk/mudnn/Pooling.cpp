@@ -12,6 +12,8 @@
 
 #include <tuple>
 
+#include "Results.h"
+
 namespace musa::dnn {
 
 using namespace internal;
@@ -156,24 +158,30 @@ Status Pooling::Run(Handle& h, Tensor& out, const Tensor& in, Tensor& indices) c
         const at::Tensor where = takes_indices(mode) ? image(c, indices) : at::Tensor();
         Window w{kernel_, pad_, stride_, dilation_, divisor_};
         if (!is_adaptive(mode)) w.ceil_mode = rounds_up(w, !takes_indices(mode), o, i);
-        const auto keep = [o, where](const std::tuple<at::Tensor, at::Tensor>& result) {
-          o.copy_(std::get<0>(result));
-          where.copy_(std::get<1>(result));
-        };
         switch (mode) {
           case Mode::MAXPOOL:
             return [=] {
-              keep(at::max_pool2d_with_indices(i, w.kernel, w.stride, w.pad, w.dilation,
-                                               w.ceil_mode));
+              produce({o, where}, {i}, [&] {
+                return at::max_pool2d_with_indices(i, w.kernel, w.stride, w.pad, w.dilation,
+                                                   w.ceil_mode);
+              });
             };
           case Mode::ADAPTIVE_MAXPOOL:
-            return [=] { keep(at::adaptive_max_pool2d(i, {o.size(2), o.size(3)})); };
+            return [=] {
+              produce({o, where}, {i},
+                      [&] { return at::adaptive_max_pool2d(i, {o.size(2), o.size(3)}); });
+            };
           case Mode::ADAPTIVE_AVGPOOL:
-            return [=] { o.copy_(at::_adaptive_avg_pool2d(i, {o.size(2), o.size(3)})); };
+            return [=] {
+              produce({o}, {i},
+                      [&] { return at::_adaptive_avg_pool2d(i, {o.size(2), o.size(3)}); });
+            };
           default:
             return [=, count_pad = mode == Mode::AVGPOOL_COUNT_PAD] {
-              o.copy_(
-                  at::avg_pool2d(i, w.kernel, w.stride, w.pad, w.ceil_mode, count_pad, w.divisor));
+              produce({o}, {i}, [&] {
+                return at::avg_pool2d(i, w.kernel, w.stride, w.pad, w.ceil_mode, count_pad,
+                                      w.divisor);
+              });
             };
         }
       });
@@ -197,17 +205,26 @@ Status Pooling::RunBwd(Handle& h, Tensor& grad_in, const Tensor& grad_out,
         switch (mode) {
           case Mode::MAXPOOL:
             return [=] {
-              gi.copy_(at::max_pool2d_with_indices_backward(go, gi, w.kernel, w.stride, w.pad,
-                                                            w.dilation, w.ceil_mode, where));
+              produce({gi}, {go, where}, [&] {
+                return at::max_pool2d_with_indices_backward(go, gi, w.kernel, w.stride, w.pad,
+                                                            w.dilation, w.ceil_mode, where);
+              });
             };
           case Mode::ADAPTIVE_MAXPOOL:
-            return [=] { gi.copy_(at::adaptive_max_pool2d_backward(go, gi, where)); };
+            return [=] {
+              produce({gi}, {go, where},
+                      [&] { return at::adaptive_max_pool2d_backward(go, gi, where); });
+            };
           case Mode::ADAPTIVE_AVGPOOL:
-            return [=] { gi.copy_(at::_adaptive_avg_pool2d_backward(go, gi)); };
+            return [=] {
+              produce({gi}, {go}, [&] { return at::_adaptive_avg_pool2d_backward(go, gi); });
+            };
           default:
             return [=, count_pad = mode == Mode::AVGPOOL_COUNT_PAD] {
-              gi.copy_(at::avg_pool2d_backward(go.contiguous(), gi.contiguous(), w.kernel, w.stride,
-                                               w.pad, w.ceil_mode, count_pad, w.divisor));
+              produce({gi}, {go}, [&] {
+                return at::avg_pool2d_backward(go.contiguous(), gi.contiguous(), w.kernel, w.stride,
+                                               w.pad, w.ceil_mode, count_pad, w.divisor);
+              });
             };
         }
       });

@@ -211,10 +211,7 @@ Status Op::RunFlashBwd(Handle& h, Tensor& grad_q, Tensor& grad_k, Tensor& grad_v
         const Flash f{attention(c, p, q, k, v, kept), mask_alias(c, p, mask, q, k), causal_};
         return [f, o = c.alias(out), go = c.alias(grad_out), l = c.alias(lse), gq = c.alias(grad_q),
                 gk = c.alias(grad_k), gv = c.alias(grad_v)] {
-          const AttentionGradients grads = flash_backward(f, o, l, go);
-          gq.copy_(grads.q);
-          gk.copy_(grads.k);
-          gv.copy_(grads.v);
+          flash_backward(f, o, l, go, {.q = gq, .k = gk, .v = gv, .weights = {}, .bias = {}});
         };
       });
 }

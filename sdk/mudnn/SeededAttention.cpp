@@ -109,11 +109,7 @@ Status Op::RunFlashBwd(Handle& h, Tensor& grad_q, Tensor& grad_k, Tensor& grad_v
         return [f, o = c.alias(out), l = c.alias(lse), go = c.alias(grad_out), gq = c.alias(grad_q),
                 gk = c.alias(grad_k), gv = c.alias(grad_v),
                 gm = absent(grad_mask) ? at::Tensor() : c.alias(grad_mask)] {
-          const AttentionGradients grads = flash_backward(f, o, l, go);
-          gq.copy_(grads.q);
-          gk.copy_(grads.k);
-          gv.copy_(grads.v);
-          if (gm.defined()) gm.copy_(grads.bias);
+          flash_backward(f, o, l, go, {.q = gq, .k = gk, .v = gv, .weights = {}, .bias = gm});
         };
       });
 }

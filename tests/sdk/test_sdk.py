@@ -13,7 +13,11 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 # Kernels are tested by sources in MUSA's own dialect.
-SOURCES = {path.stem: path for pattern in ("*_test.cpp", "*_test.mu") for path in Path(__file__).parent.glob(pattern)}
+SOURCES = {
+    path.stem: path
+    for pattern in ("*_test.cpp", "lending/*_test.cpp", "*_test.mu")
+    for path in Path(__file__).parent.glob(pattern)
+}
 TIMEOUT_S = 300
 
 

@@ -13,7 +13,10 @@
 
 #include <mutex>
 #include <optional>
+#include <tuple>
 #include <utility>
+
+#include "Results.h"
 
 namespace musa::dnn::internal::target {
 namespace {
@@ -50,6 +53,9 @@ at::Tensor aligned(const at::Tensor& t) {
   for (int64_t d = 0; d + 1 < t.dim(); ++d) fits = fits && t.stride(d) % kWidthStep == 0;
   return fits ? t : t.clone(at::MemoryFormat::Contiguous);
 }
+
+// The layout that the gradient's kernel reads these two in: (N, L, H, E) without gaps.
+at::Tensor in_order(const at::Tensor& t) { return t.transpose(1, 2).contiguous().transpose(1, 2); }
 
 uint64_t read(const Word& word) {
   return in_memory(word) ? static_cast<uint64_t>(word.device.item<int64_t>()) : 0;
@@ -133,23 +139,28 @@ bool has_flash_kernel(const Flash& f) {
 
 void flash_kernel(const Flash& f, const at::Tensor& out, const at::Tensor& lse) {
   const Attention& a = f.attention;
+  const at::Tensor q = aligned(a.q), k = aligned(a.k), v = aligned(a.v);
   std::optional<Draws> draws;
   if (f.seeded) draws.emplace(f);
-  const auto results = at::_scaled_dot_product_flash_attention(
-      aligned(a.q), aligned(a.k), aligned(a.v), f.seeded ? a.dropout_p : 0.0, f.causal,
-      /*return_debug_mask=*/false, a.scale);
-  out.copy_(std::get<0>(results));
-  lse.copy_(std::get<1>(results));
+  produce({out, lse}, {q, k, v}, [&] {
+    auto results = at::_scaled_dot_product_flash_attention(
+        q, k, v, f.seeded ? a.dropout_p : 0.0, f.causal, /*return_debug_mask=*/false, a.scale);
+    return std::tuple(std::move(std::get<0>(results)), std::move(std::get<1>(results)));
+  });
 }
 
-AttentionGradients flash_kernel_backward(const Flash& f, const at::Tensor& out,
-                                         const at::Tensor& lse, const at::Tensor& grad_out) {
+void flash_kernel_backward(const Flash& f, const at::Tensor& out, const at::Tensor& lse,
+                           const at::Tensor& grad_out, const AttentionGradients& grads) {
   const Attention& a = f.attention;
-  auto [q, k, v] = at::_scaled_dot_product_flash_attention_backward(
-      aligned(grad_out), aligned(a.q), aligned(a.k), aligned(a.v), aligned(out), lse,
-      /*cum_seq_q=*/at::Tensor(), /*cum_seq_k=*/at::Tensor(), a.q.size(2), a.k.size(2),
-      f.seeded ? a.dropout_p : 0.0, f.causal, draws_of(f), at::empty({}, a.q.options()), a.scale);
-  return {.q = std::move(q), .k = std::move(k), .v = std::move(v), .weights = {}, .bias = {}};
+  const at::Tensor q = aligned(a.q), k = aligned(a.k), v = aligned(a.v);
+  // As large as the gradients: copies that the operator makes would take the memory lent for those.
+  const at::Tensor o = in_order(out), go = in_order(grad_out);
+  const at::Tensor none, state = draws_of(f), unused = at::empty({}, a.q.options());
+  produce({grads.q, grads.k, grads.v}, {q, k, v, o, go, lse}, [&] {
+    return at::_scaled_dot_product_flash_attention_backward(
+        go, q, k, v, o, lse, /*cum_seq_q=*/none, /*cum_seq_k=*/none, a.q.size(2), a.k.size(2),
+        f.seeded ? a.dropout_p : 0.0, f.causal, state, unused, a.scale);
+  });
 }
 
 }  // namespace musa::dnn::internal::target

@@ -12,6 +12,7 @@
 
 #include "CaptureMemory.h"
 #include "DirectCalls.h"
+#include "Lending.h"
 #include "musa_cuda.h"
 
 namespace musa::dnn::internal::target {

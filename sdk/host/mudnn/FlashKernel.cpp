@@ -11,9 +11,8 @@ void flash_kernel(const Flash& /*f*/, const at::Tensor& /*out*/, const at::Tenso
   refuse(Status::INTERNAL_ERROR, "no flash kernel");
 }
 
-AttentionGradients flash_kernel_backward(const Flash& /*f*/, const at::Tensor& /*out*/,
-                                         const at::Tensor& /*lse*/,
-                                         const at::Tensor& /*grad_out*/) {
+void flash_kernel_backward(const Flash& /*f*/, const at::Tensor& /*out*/, const at::Tensor& /*lse*/,
+                           const at::Tensor& /*grad_out*/, const AttentionGradients& /*grads*/) {
   refuse(Status::INTERNAL_ERROR, "no flash kernel");
 }
 

@@ -2,7 +2,9 @@
 // target, and the one place (with Draw.cpp) that differs between them. Here: the CPU.
 #pragma once
 
+#include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
+#include <c10/util/FunctionRef.h>
 
 #include <functional>
 
@@ -57,6 +59,11 @@ inline bool sum(int device, musaStream_t stream, const DirectSum& s, const char*
 inline void enqueue(int device, musaStream_t stream, std::function<void()> work, const char* name) {
   host::enqueue(device, stream, std::move(work), name);
 }
+
+// Whether operators are lent the memory of their results (sdk/mudnn/Results.h): on the host a copy
+// costs little beside them.
+inline constexpr bool kLends = false;
+inline void lend(at::TensorList /*places*/, c10::function_ref<void()> body) { body(); }
 
 inline void synchronize(int device, musaStream_t stream) { host::synchronize(device, stream); }
 
