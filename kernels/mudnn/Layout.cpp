@@ -12,14 +12,14 @@ namespace at::musa {
 muTensor DescribeDense(const Tensor& tensor, MemoryFormat format) {
   if (!tensor.defined()) return {};
   TORCH_INTERNAL_ASSERT(tensor.is_contiguous(format));
-  muTensor result = CreateMUTensor(tensor);
-  if (tensor.dim() == 0) return result;
-  c10::SmallVector<int64_t, 8> sizes(tensor.sizes().begin(), tensor.sizes().end());
-  if (format == MemoryFormat::ChannelsLast) {
-    std::rotate(sizes.begin() + 1, sizes.begin() + 2, sizes.end());
-    CHECK_MUDNN_STATUS(result.SetFormat(muTensor::Format::NHWC), "SetFormat");
+  CheckOnMUSA(tensor, "DescribeDense");
+  if (format != MemoryFormat::ChannelsLast) {
+    return CreateMUTensor(tensor.data_ptr(), tensor.scalar_type(), tensor.sizes());
   }
-  CHECK_MUDNN_STATUS(result.SetNdInfo(static_cast<int>(sizes.size()), sizes.data()), "SetNdInfo");
+  c10::SmallVector<int64_t, 8> sizes(tensor.sizes().begin(), tensor.sizes().end());
+  std::rotate(sizes.begin() + 1, sizes.begin() + 2, sizes.end());
+  muTensor result = CreateMUTensor(tensor.data_ptr(), tensor.scalar_type(), sizes);
+  CHECK_MUDNN_STATUS(result.SetFormat(muTensor::Format::NHWC), "SetFormat");
   return result;
 }
 

@@ -1,5 +1,6 @@
-// What a target computes by itself, of floats, where describing a handful of operands to ATen takes
-// longer (Direct.h): functions that round the same way however they are computed, and sums.
+// What a target computes by itself, of floats, where describing the operands to ATen takes longer
+// than the work: functions that round the same way however they are computed, and sums (Direct.h);
+// products (MatMul.cpp).
 #pragma once
 
 #include <cmath>
@@ -31,6 +32,21 @@ struct DirectSum {
   float* out;
   const float* a;
   bool mean;
+};
+
+/// A dense matrix: its rows lie one after the other, or its columns, of `leading` floats each.
+struct DirectMatrix {
+  const float* memory;
+  int leading;
+  bool by_columns;
+};
+
+/// out = l @ r, of (rows, depth) and (depth, columns), each size 2 at least. `out` is dense, by
+/// rows, and shares no memory with l and r.
+struct DirectProduct {
+  int rows, columns, depth;
+  float* out;
+  DirectMatrix l, r;
 };
 
 template <DirectFunction function>

@@ -295,6 +295,10 @@ bool Call::sum(const DirectSum& sum) const {
   return target::sum(handle_.GetDevice(), handle_.GetStream(), sum, entry_);
 }
 
+bool Call::product(const DirectProduct& product) const {
+  return target::product(handle_.GetDevice(), handle_.GetStream(), product);
+}
+
 // On the stream: at once where that is how work runs, otherwise when its turn comes.
 void Call::start(Work& work, bool recorded) const {
   auto run = [&work, recorded] {

@@ -220,8 +220,8 @@ class Call {
     return run_impl(prepare, nullptr, /*synchronize=*/false);
   }
   // `shortcut` is asked first. For operands so small that ATen's ways cost more than the work it
-  // computes by itself, through map() or sum(), and returns true; it may do so only for what
-  // prepare would not refuse.
+  // computes by itself, through map(), sum() or product(), and returns true; it may do so only for
+  // what prepare would not refuse.
   Status run(c10::function_ref<Work(Call&)> prepare, c10::function_ref<bool(Call&)> shortcut) {
     return run_impl(prepare, &shortcut, /*synchronize=*/false);
   }
@@ -234,6 +234,7 @@ class Call {
   // Computed in stream order; false, and nothing done, where the target does not do so by itself.
   bool map(const DirectMap& map) const;
   bool sum(const DirectSum& sum) const;
+  bool product(const DirectProduct& product) const;
   // The same for calls that the caller reads a result of at once (Nonzero): waits for the stream.
   Status run_and_wait(c10::function_ref<Work(Call&)> prepare) {
     return run_impl(prepare, nullptr, /*synchronize=*/true);

@@ -9,7 +9,13 @@
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/max.h>
 #include <ATen/ops/mm.h>
+#include <c10/util/SmallVector.h>
 
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "Target.h"
 #include "Tf32.h"
 
 namespace musa::dnn {
@@ -48,6 +54,56 @@ void multiply(const Gemm& g) {
             : at::addmm_out(out, c, l, r, beta, g.alpha);
   }
   if (adds_bias) out.add_(g.bias, g.gamma);
+}
+
+// The operand, its last two dimensions exchanged where told so.
+at::Tensor factor(const Call& call, const Tensor& t, bool transposed) {
+  if (!transposed) return call.alias(t);
+  c10::SmallVector<int64_t, Tensor::kMaxRank> sizes(dims(t)), steps(strides(t));
+  std::swap(sizes.end()[-1], sizes.end()[-2]);
+  std::swap(steps.end()[-1], steps.end()[-2]);
+  return call.alias(t, sizes, steps);
+}
+
+// A dense matrix of several rows and columns, or its transpose.
+std::optional<DirectMatrix> direct_matrix(const Tensor& t, bool transposed) {
+  const int64_t rows = dims(t)[0], columns = dims(t)[1];
+  const int64_t between_rows = strides(t)[0], between_columns = strides(t)[1];
+  constexpr int64_t kMost = std::numeric_limits<int>::max();
+  if (rows < 2 || columns < 2 || rows > kMost || columns > kMost) return std::nullopt;
+  const auto* memory = static_cast<const float*>(address(t));
+  if (between_columns == 1 && between_rows == columns) {
+    return DirectMatrix{memory, static_cast<int>(columns), transposed};
+  }
+  if (between_rows == 1 && between_columns == rows) {
+    return DirectMatrix{memory, static_cast<int>(rows), !transposed};
+  }
+  return std::nullopt;
+}
+
+bool are_apart(const Tensor& a, const Tensor& b) {
+  const auto* x = static_cast<const float*>(address(a));
+  const auto* y = static_cast<const float*>(address(b));
+  return x + numel(a) <= y || y + numel(b) <= x;
+}
+
+// out = l @ r of floats and nothing else, by the target itself; false where it does not.
+bool multiply_directly(const Call& call, const Tensor& out, const Tensor& l, const Tensor& r,
+                       bool transpose_l, bool transpose_r) {
+  for (const Tensor* t : {&out, &l, &r}) {
+    if (type(*t) != Type::FLOAT || rank(*t) != 2) return false;
+  }
+  const auto to = direct_matrix(out, false);
+  const auto left = direct_matrix(l, transpose_l), right = direct_matrix(r, transpose_r);
+  if (!to || to->by_columns || !left || !right) return false;
+  const int64_t rows = dims(l)[transpose_l ? 1 : 0], depth = dims(l)[transpose_l ? 0 : 1];
+  const int64_t columns = dims(r)[transpose_r ? 0 : 1];
+  if (dims(r)[transpose_r ? 1 : 0] != depth || dims(out)[0] != rows || dims(out)[1] != columns ||
+      !are_apart(out, l) || !are_apart(out, r)) {
+    return false;
+  }
+  return call.product({static_cast<int>(rows), static_cast<int>(columns), static_cast<int>(depth),
+                       static_cast<float*>(address(out)), *left, *right});
 }
 
 // Scales of the low-precision product; undefined where absent.
@@ -123,7 +179,7 @@ Status GemmBase::RunGemm(Handle& h, const char* entry, int rank, Tensor& out, co
         .optional_in("scale_d", param->scale_d())
         .optional_out("amax_d", param->amax_d());
   }
-  return call.run([&](Call& call) -> Work {
+  const auto prepare = [&](Call& call) -> Work {
     require(internal::rank(out) == rank && internal::rank(l) == rank && internal::rank(r) == rank,
             "MatMul takes rank 2, BatchMatMul rank 3");
     const bool low_precision = param != nullptr && is_fp8(type(l)) && is_fp8(type(r));
@@ -131,16 +187,14 @@ Status GemmBase::RunGemm(Handle& h, const char* entry, int rank, Tensor& out, co
             "type combination", Status::NOT_SUPPORTED);
 
     Gemm g{.out = call.alias(out),
-           .l = call.alias(l),
-           .r = call.alias(r),
+           .l = factor(call, l, transpose_left_),
+           .r = factor(call, r, transpose_right_),
            .c = {},
            .bias = {},
            .alpha = number(alpha_, type(out)),
            .beta = number(beta_, type(out)),
            .gamma = number(gamma_, type(out)),
            .tf32 = uses_tf32(h, compute_mode_, type(l))};
-    if (transpose_left_) g.l = g.l.transpose(-1, -2);
-    if (transpose_right_) g.r = g.r.transpose(-1, -2);
     const int64_t rows = g.out.size(-2), columns = g.out.size(-1);
     require(g.l.size(-2) == rows && g.r.size(-1) == columns && g.l.size(-1) == g.r.size(-2) &&
                 (rank == 2 || (g.l.size(0) == g.out.size(0) && g.r.size(0) == g.out.size(0))),
@@ -170,6 +224,13 @@ Status GemmBase::RunGemm(Handle& h, const char* entry, int rank, Tensor& out, co
                    .d = scale(param->scale_d()),
                    .amax = scale(param->amax_d())};
     return [g, s] { multiply_scaled(g, s); };
+  };
+  const bool direct = target::kHasProduct && rank == 2 && param == nullptr && &c == &out &&
+                      absent(bias) && alpha_ == 1 && beta_ == 0 &&
+                      !uses_tf32(h, compute_mode_, type(l));
+  if (!direct) return call.run(prepare);
+  return call.run(prepare, [&](Call& call) {
+    return multiply_directly(call, out, l, r, transpose_left_, transpose_right_);
   });
 }
 

@@ -48,6 +48,11 @@ inline bool run(int /*device*/, musaStream_t /*stream*/, void (*body)(void*), vo
 bool map(int device, musaStream_t stream, const DirectMap& m, const char* name);
 bool sum(int device, musaStream_t stream, const DirectSum& s, const char* name);
 
+// What at::mm makes of such operands, to the bit; false, and nothing done, where a setting of
+// ATen's chooses another way.
+constexpr bool kHasProduct = true;
+bool product(int device, musaStream_t stream, const DirectProduct& p);
+
 // Nothing has to wait for its turn: run() never says so.
 inline void enqueue(int /*device*/, musaStream_t /*stream*/, std::function<void()> work,
                     const char* /*name*/) {

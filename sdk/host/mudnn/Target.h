@@ -56,6 +56,12 @@ inline bool sum(int device, musaStream_t stream, const DirectSum& s, const char*
   return run(device, stream, loop, name);
 }
 
+// Products are ATen's.
+constexpr bool kHasProduct = false;
+inline bool product(int /*device*/, musaStream_t /*stream*/, const DirectProduct& /*p*/) {
+  return false;
+}
+
 inline void enqueue(int device, musaStream_t stream, std::function<void()> work, const char* name) {
   host::enqueue(device, stream, std::move(work), name);
 }

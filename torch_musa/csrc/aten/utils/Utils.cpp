@@ -88,6 +88,8 @@ muTensor CreateMUTensor(void* data, ScalarType dtype, IntArrayRef sizes, IntArra
   CHECK_MUDNN_STATUS(out.SetAddr(data), "Tensor::SetAddr");
   if (rank == 0) {
     CHECK_MUDNN_STATUS(out.SetNdInfo({1}), "Tensor::SetNdInfo");
+  } else if (strides.empty()) {
+    CHECK_MUDNN_STATUS(out.SetNdInfo(static_cast<int>(rank), sizes.data()), "Tensor::SetNdInfo");
   } else {
     CHECK_MUDNN_STATUS(out.SetNdInfo(static_cast<int>(rank), sizes.data(), strides.data()),
                        "Tensor::SetNdInfo");

@@ -19,8 +19,9 @@ using muHandle = ::musa::dnn::Handle;
 /// default-constructed muTensor, muDNN's way of saying "operand absent".
 muTensor CreateMUTensor(const Tensor& tensor);
 
-/// The same from parts, for operands that a kernel has reshaped by hand. Strides count elements.
-muTensor CreateMUTensor(void* data, ScalarType dtype, IntArrayRef sizes, IntArrayRef strides);
+/// The same from parts, for operands that a kernel has reshaped by hand. Strides count elements;
+/// without any, memory is dense.
+muTensor CreateMUTensor(void* data, ScalarType dtype, IntArrayRef sizes, IntArrayRef strides = {});
 
 /// The calling thread's handle for the current device, set to the current stream and to
 /// torch.backends.mudnn.allow_tf32.
