@@ -19,6 +19,8 @@ void copy_kernel(TensorIteratorBase& iter);
 // Complex arithmetic, which muDNN has no types for. The iterator's common dtype must be complex.
 /// out = self + alpha * other
 void add_kernel(TensorIteratorBase& iter, const Scalar& alpha);
+/// a + alpha * b in float, of two tensors on the device whose common dtype that is.
+void mixed_add_kernel(TensorIteratorBase& iter, const Scalar& alpha);
 /// out = self * other
 void mul_kernel(TensorIteratorBase& iter);
 /// out = self / other

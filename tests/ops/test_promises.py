@@ -97,3 +97,30 @@ def test_group_norm_takes_an_input_of_any_layout(layout: str, device: str) -> No
     plain = torch.ops.aten.native_group_norm(x.cpu().contiguous(), None, None, 3, 8, 6, 4, 1e-5)
     for got, expected in zip(ours, plain, strict=True):
         torch.testing.assert_close(got.cpu(), expected, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("narrow", [torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("name", ["add", "sub"])
+def test_a_sum_of_floats_of_two_widths_rounds_as_the_cpus(name: str, narrow: torch.dtype, device: str) -> None:
+    torch.manual_seed(0)
+    wide, thin = torch.randn(33, 1, 40), torch.randn(5, 40).to(narrow)
+    function = getattr(torch, name)
+    layouts = [
+        (wide, thin),
+        (thin, wide.transpose(0, 2).contiguous().transpose(0, 2)),
+        (wide[::2, :, 1::3], thin[:, ::3][:, :13]),
+        (wide[:0], thin),
+        (thin[0, 0], wide),  # a number of its own dtype: the tensor of more dimensions decides
+        (wide, torch.tensor(0.1, dtype=narrow)),  # stays on the CPU
+    ]
+    for a, b in layouts:
+        there = [x.to(device) if x.device == a.device and x.dim() else x for x in (a, b)]
+        got = function(*there, alpha=0.7)
+        torch.testing.assert_close(got.cpu(), function(a, b, alpha=0.7))
+    # Into memory of either width, and on itself.
+    for out in (torch.empty(33, 5, 40), torch.empty(33, 5, 40, dtype=narrow)):
+        got = function(wide.to(device), thin.to(device), out=out.to(device))
+        torch.testing.assert_close(got.cpu(), function(wide, thin, out=out))
+    grown = thin.to(device)
+    getattr(grown, f"{name}_")(wide[0].to(device))
+    torch.testing.assert_close(grown.cpu(), getattr(thin.clone(), f"{name}_")(wide[0]))
