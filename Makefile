@@ -13,11 +13,12 @@ RELEASES ?= 2.9.1 2.11.0 2.13.0 2.14.1 2.15.0
 SANITIZERS ?= address undefined thread
 # What a card may be like, or how strictly the stand-in watches: docs/toolkit.md. mp_21 lacks dtypes that tests of
 # gradients compute in; tests/ops/test_profiles.py holds it.
-PROFILES ?= mp_22 asynchronous protected
+PROFILES ?= mp_22 asynchronous protected one_device
 PROFILE_mp_21 := MUSA_ARCH=mp_21
 PROFILE_mp_22 := MUSA_ARCH=mp_22
 PROFILE_asynchronous := MUSA_LAUNCH_BLOCKING=0
 PROFILE_protected := TORCH_MUSA_HOST_PROTECT=mprotect PYTORCH_NO_MUSA_MEMORY_CACHING=1
+PROFILE_one_device := TORCH_MUSA_HOST_DEVICES=1
 # ThreadSanitizer knows no addresses that newer kernels choose at random; where setarch may not switch that off, as is.
 FIXED_ADDRESSES := $(shell setarch $$(uname -m) -R true 2>/dev/null && echo setarch $$(uname -m) -R)
 CXX_SOURCES = git ls-files '*.cpp' '*.h' '*.cu' '*.cuh' '*.muh'
@@ -45,7 +46,7 @@ test: $(STAMP) ## every test
 	$(BIN)/opgen build --jobs $(JOBS) --with-tests
 	$(BIN)/python -m pytest -n $(JOBS) tests
 
-profiles: build $(PROFILES:%=profile-%) ## the tests of operators and device on older chips, asynchronously, with memory out of bounds
+profiles: build $(PROFILES:%=profile-%) ## the tests of operators and device on older chips, asynchronously, with memory out of bounds, with one device
 
 profile-%: $(STAMP)
 	env $(PROFILE_$*) $(BIN)/python -m pytest -q -n $(JOBS) tests/ops tests/runtime

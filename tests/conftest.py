@@ -25,6 +25,12 @@ def _on_host() -> bool:
     return str(torch.musa.target()) == "host"
 
 
+def _two_devices() -> bool:
+    import torch
+
+    return int(torch.musa.device_count()) > 1
+
+
 def _warps_of_32() -> bool:
     import torch
 
@@ -48,6 +54,7 @@ NEEDS = {
         "about kernels of PyTorch that take a warp for 32 lanes: on warps of 128 they are refused "
         "(test_ported_headers.py; a_ballot_of_128_lanes_in_an_integer_is_reported in tests/sdk)",
     ),
+    "two devices": (_two_devices, "about two devices: here is one"),
     "host": (_on_host, "about the stand-in on the host: every other target is so by itself, or says it its own way"),
 }
 

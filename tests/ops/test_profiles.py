@@ -45,11 +45,12 @@ def environments() -> dict[str, dict[str, str]]:
 
 
 def test_the_profiles_are_the_older_chips_and_the_ways_to_watch() -> None:
-    assert set(environments()) == {"mp_21", "mp_22", "asynchronous", "protected"}
+    assert set(environments()) == {"mp_21", "mp_22", "asynchronous", "protected", "one_device"}
 
 
-# What only the stand-in on the host can be told. On a GPU calls return at once anyway, and memory is out of bounds.
-HOSTS_OWN = ("asynchronous", "protected")
+# What only the stand-in on the host can be told. On a GPU calls return at once anyway, memory is out of bounds, and
+# devices are counted.
+HOSTS_OWN = ("asynchronous", "protected", "one_device")
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 import os
-import re
 import subprocess
 import sys
 import textwrap
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 import torch
@@ -45,20 +42,6 @@ def run_python(tmp_path) -> Run:
         return done
 
     return run
-
-
-# How a test names a second device.
-_SECOND = re.compile(r"""musa:1\b|["']musa["'], 1\)|[Dd]evice\(1\)|MUSA_VISIBLE_DEVICES|device_count""")
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The stand-in on the host has two devices; a machine with one GPU has one."""
-    if torch.musa.device_count() > 1:
-        return
-    for item in items:
-        function = getattr(item, "function", None)
-        if Path(__file__).parent in item.path.parents and function and _SECOND.search(inspect.getsource(function)):
-            item.add_marker(pytest.mark.skip(reason="needs two devices"))
 
 
 @pytest.fixture(autouse=True)

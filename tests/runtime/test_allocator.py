@@ -117,6 +117,7 @@ def test_peaks_and_their_reset():
     assert torch.musa.max_memory_allocated() == before
 
 
+@pytest.mark.needs("two devices")
 def test_devices_are_counted_apart():
     before = torch.musa.memory_allocated(0)
     x = torch.empty(1, device="musa:1")
@@ -167,6 +168,7 @@ def test_zero_bytes_take_no_memory():
     assert torch.musa.memory_allocated() == before
 
 
+@pytest.mark.needs("two devices")
 def test_out_of_memory_is_pytorchs_error_and_the_device_goes_on(run_python):
     run_python(
         """

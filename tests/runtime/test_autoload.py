@@ -35,6 +35,7 @@ def test_import_torch_musa_first(run_python):
     )
 
 
+@pytest.mark.needs("two devices")
 def test_explicit_import_works_with_autoload_off(run_python):
     run_python(
         """

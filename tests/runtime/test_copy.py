@@ -14,7 +14,13 @@ DTYPES = [
     torch.float32, torch.float64, torch.complex64, torch.complex128,
 ]  # fmt: skip
 ODD_DTYPES = [torch.uint16, torch.uint32, torch.uint64, torch.complex32, torch.float8_e4m3fn, torch.float8_e5m2]
-ROUTES = [("cpu", "musa:0"), ("musa:0", "cpu"), ("musa:0", "musa:0"), ("musa:0", "musa:1"), ("musa:1", "musa:0")]
+ROUTES = [
+    ("cpu", "musa:0"),
+    ("musa:0", "cpu"),
+    ("musa:0", "musa:0"),
+    pytest.param("musa:0", "musa:1", marks=pytest.mark.needs("two devices")),
+    pytest.param("musa:1", "musa:0", marks=pytest.mark.needs("two devices")),
+]
 
 
 def values(dtype: torch.dtype, shape=(2, 3, 4)) -> torch.Tensor:
@@ -204,6 +210,7 @@ def test_complex_to_real_warns():
         torch.set_warn_always(False)
 
 
+@pytest.mark.needs("two devices")
 def test_copy_on_a_side_stream_and_across_devices():
     with torch.musa.stream(torch.musa.Stream(device=0)):
         x = torch.arange(1000.0, device="musa:0")

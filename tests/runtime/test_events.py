@@ -63,6 +63,7 @@ def test_elapsed_time_needs_records():
         start.elapsed_time(end)
 
 
+@pytest.mark.needs("two devices")
 def test_event_stays_on_its_device():
     event = torch.musa.Event()
     event.record(torch.musa.default_stream(0))

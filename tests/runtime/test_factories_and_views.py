@@ -6,6 +6,7 @@ import pytest
 import torch
 
 
+@pytest.mark.needs("two devices")
 def test_empty():
     x = torch.empty(2, 3, device="musa", dtype=torch.float16)
     assert x.shape == (2, 3) and x.dtype == torch.float16 and x.is_contiguous() and x.device.index == 0
@@ -114,6 +115,7 @@ def test_complex_views():
     assert x.conj().is_conj() and x.conj().tolist() == [1 - 2j, 3 + 4j]
 
 
+@pytest.mark.needs("two devices")
 def test_resize_():
     x = torch.arange(6.0, device="musa")
     pointer = x.data_ptr()
@@ -132,6 +134,7 @@ def test_resize_():
     assert torch.empty(0, device="musa").resize_as_(x).shape == x.shape
 
 
+@pytest.mark.needs("two devices")
 def test_storages():
     storage = torch.ones(4, device="musa").untyped_storage()
     assert storage.device.type == "musa" and storage.nbytes() == 16 and len(storage) == 16
@@ -145,6 +148,7 @@ def test_storages():
     assert torch.empty(0, device="musa:1").set_(copied, 0, (4,)).tolist() == [1, 1, 1, 1]
 
 
+@pytest.mark.needs("two devices")
 def test_set_():
     x, y = torch.arange(4.0, device="musa"), torch.empty(0, device="musa")
     y.set_(x)
@@ -173,6 +177,7 @@ def test_equal():
         torch.equal(x, x.cpu())
 
 
+@pytest.mark.needs("two devices")
 def test_repr():
     assert repr(torch.tensor([1.5, 2.0], device="musa")) == "tensor([1.5000, 2.0000], device='musa:0')"
     assert repr(torch.tensor(True, device="musa:1")) == "tensor(True, device='musa:1')"

@@ -39,6 +39,7 @@ def fresh_counts():
         yield
 
 
+@pytest.mark.needs("two devices")
 def test_result_is_on_the_device_and_calls_are_counted():
     x = torch.arange(4.0, device="musa:1")
     for _ in range(3):

@@ -19,6 +19,7 @@ def test_torch_manual_seed_reaches_every_device():
             assert torch.musa.initial_seed() == 123
 
 
+@pytest.mark.needs("two devices")
 def test_manual_seed_is_for_the_current_device():
     torch.musa.manual_seed_all(1)
     with torch.musa.device(1):
@@ -48,6 +49,7 @@ def test_state_round_trip():
     assert all(torch.equal(a, b) for a, b in zip(states, torch.musa.get_rng_state_all(), strict=True))
 
 
+@pytest.mark.needs("two devices")
 def test_own_generator():
     g = torch.Generator("musa:1").manual_seed(5)
     assert g.device == torch.device("musa:1") and g.initial_seed() == 5
@@ -61,6 +63,7 @@ def test_own_generator():
     assert torch.equal(torch.rand(10, generator=g, device="musa:1"), torch.rand(10, generator=copy, device="musa:1"))
 
 
+@pytest.mark.needs("two devices")
 def test_generator_without_index_is_the_current_device():
     with torch.musa.device(1):
         assert torch.Generator("musa").device == torch.device("musa:1")
@@ -93,6 +96,7 @@ def test_generator_of_another_device():
         torch.Generator("musa:9")
 
 
+@pytest.mark.needs("two devices")
 def test_fork_rng():
     torch.musa.manual_seed(0)
     expected = torch.rand(5, device="musa")
@@ -131,6 +135,7 @@ DRAWS = """
 
 
 @pytest.mark.parametrize("mode", ["1", "0"])
+@pytest.mark.needs("two devices")
 def test_the_stream_does_not_depend_on_the_number_of_host_threads(run_python, mode):
     results = {
         run_python(DRAWS, OMP_NUM_THREADS=threads, MUSA_LAUNCH_BLOCKING=mode).stdout for threads in ("1", "3", "8")
@@ -170,6 +175,7 @@ def test_threads_share_a_generator_without_drawing_twice():
     assert {tuple(torch.rand(8, device="musa").tolist()) for _ in range(64)} == set(drawn)
 
 
+@pytest.mark.needs("two devices")
 def test_fork_rng_gives_every_device_its_state_back_whatever_happens():
     torch.musa.manual_seed_all(4)
     torch.rand(7, device="musa:1")
@@ -186,6 +192,7 @@ def test_fork_rng_gives_every_device_its_state_back_whatever_happens():
 
 
 @pytest.mark.parametrize("device", [1, "musa:1", torch.device("musa:1")])
+@pytest.mark.needs("two devices")
 def test_a_state_is_that_of_the_device_named(device):
     torch.musa.manual_seed_all(8)
     state = torch.musa.get_rng_state(device)

@@ -107,6 +107,7 @@ def test_a_graph_may_use_a_pool():
     assert pool.use_count() == 1
 
 
+@pytest.mark.needs("two devices")
 def test_a_pool_on_the_other_device():
     with torch.musa.device(1):
         pool = torch.musa.MemPool()

@@ -8,12 +8,14 @@ import pytest
 import torch
 
 
+@pytest.mark.needs("two devices")
 def test_default_stream_is_current():
     assert torch.musa.current_stream() == torch.musa.default_stream()
     assert torch.musa.current_stream().musa_stream == 0
     assert torch.musa.default_stream("musa:1").device == torch.device("musa:1")
 
 
+@pytest.mark.needs("two devices")
 def test_new_streams_differ_and_belong_to_their_device():
     a, b = torch.musa.Stream(), torch.musa.Stream()
     assert a != b and a.musa_stream != b.musa_stream != 0
@@ -42,6 +44,7 @@ def test_stream_context():
     assert torch.musa.current_stream() == torch.musa.default_stream()
 
 
+@pytest.mark.needs("two devices")
 def test_stream_context_switches_the_device_and_restores_both():
     mine = torch.musa.Stream(device=0)
     torch.musa.set_stream(mine)
@@ -100,6 +103,7 @@ def test_no_capture():
     assert torch.musa.is_current_stream_capturing() is False
 
 
+@pytest.mark.needs("two devices")
 def test_synchronize_accepts_every_spelling():
     for device in (None, 0, "musa", "musa:1", torch.device("musa:1")):
         torch.musa.synchronize(device)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import gc
 import threading
 
+import pytest
 import torch
 
 
+@pytest.mark.needs("two devices")
 def test_threads_work_side_by_side():
     errors: list[BaseException] = []
 
@@ -43,6 +45,7 @@ def test_tensors_may_die_on_another_thread():
     assert torch.musa.memory_allocated() == before
 
 
+@pytest.mark.needs("two devices")
 def test_backward_runs_on_the_device_of_the_graph():
     x = torch.ones(4, device="musa:1", requires_grad=True)
     (x * 2).sum().backward()
@@ -73,6 +76,7 @@ def test_fork_after_use_is_refused_clearly(run_python):
     )
 
 
+@pytest.mark.needs("two devices")
 def test_fork_before_use_is_fine(run_python):
     run_python(
         """
