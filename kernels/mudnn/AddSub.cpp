@@ -28,7 +28,7 @@ Scalar product(const Scalar& a, const Scalar& b, ScalarType dtype) {
                                                      : Scalar(a.to<double>() * b.to<double>());
 }
 
-// Of two tensors, one float and one narrower: cast while they are added.
+// Of two tensors whose types differ and whose common type is float: cast while they are added.
 bool is_mixed(const TensorIteratorBase& iter) {
   const ScalarType left = iter.dtype(1), right = iter.dtype(2);
   return left != right && iter.common_dtype() == kFloat && isFloatingType(left) &&
@@ -37,8 +37,9 @@ bool is_mixed(const TensorIteratorBase& iter) {
 
 void run(TensorIteratorBase& iter, const Scalar& alpha, const AddLike& like) {
   const ScalarType dtype = iter.common_dtype();
-  if (isComplexType(dtype)) return add_kernel(iter, &like == &kSub ? -alpha : alpha);
-  if (is_mixed(iter)) return mixed_add_kernel(iter, &like == &kSub ? -alpha : alpha);
+  const auto factor = [&] { return &like == &kSub ? -alpha : alpha; };
+  if (isComplexType(dtype)) return add_kernel(iter, factor());
+  if (is_mixed(iter)) return mixed_add_kernel(iter, factor());
   if (dtype == kBool) {
     // Over {0, 1} with saturation, self + alpha * other is an OR; sub_check has refused the
     // subtraction.

@@ -22,6 +22,16 @@ PhiloxState ReserveDraw(DeviceIndex device) {
   return generator->philox_musa_state(1);
 }
 
+// The tensor, or a copy with the strides that empty_like gives: no element of its memory is left
+// out or there twice.
+Tensor InMemoryOrder(const Tensor& t) { return t.is_non_overlapping_and_dense() ? t : t.clone(); }
+
+// All of its memory as a vector: what goes element by element needs no more, if all go in one
+// order.
+muTensor DescribeMemory(const Tensor& t) {
+  return CreateMUTensor(t.data_ptr(), t.scalar_type(), IntArrayRef(t.numel()));
+}
+
 }  // namespace
 
 std::tuple<Tensor, Tensor> NativeDropout(const Tensor& input, double p, std::optional<bool> train) {
@@ -37,12 +47,12 @@ std::tuple<Tensor, Tensor> NativeDropout(const Tensor& input, double p, std::opt
   // 1 / (1 - p) has no value there.
   if (p == 1) return {at::zeros_like(input), at::zeros_like(input, mask_options)};
 
-  const Tensor values = input.contiguous();
+  const Tensor values = InMemoryOrder(input);
   Tensor out = at::empty_like(values);
   Tensor mask = at::empty_like(values, mask_options);
   const PhiloxState state = ReserveDraw(input.get_device());
 
-  muTensor mt_out = DescribeDense(out), mt_mask = DescribeDense(mask);
+  muTensor mt_out = DescribeMemory(out), mt_mask = DescribeMemory(mask);
   ::musa::dnn::Dropout op;
   CHECK_MUDNN_STATUS(op.SetP(p), "SetP");
   CHECK_MUDNN_STATUS(op.SetScale(1 / (1 - p)), "SetScale");
@@ -53,7 +63,7 @@ std::tuple<Tensor, Tensor> NativeDropout(const Tensor& input, double p, std::opt
     CHECK_MUDNN_STATUS(op.SetSeed(state.seed), "SetSeed");
     CHECK_MUDNN_STATUS(op.SetOffset(state.offset), "SetOffset");
   }
-  CHECK_MUDNN_STATUS(op.RunDropout(GetMudnnHandle(), mt_out, DescribeDense(values), mt_mask),
+  CHECK_MUDNN_STATUS(op.RunDropout(GetMudnnHandle(), mt_out, DescribeMemory(values), mt_mask),
                      "Dropout");
   return {out, mask};
 }
@@ -65,15 +75,18 @@ Tensor NativeDropoutBackward(const Tensor& grad_output, const Tensor& mask, doub
               mask.sizes());
   CheckFloatingType(grad_output.scalar_type(), "native_dropout_backward");
   const c10::musa::MUSAGuard guard(grad_output.device());
-  const Tensor grad = grad_output.contiguous(), kept = mask.contiguous();
+  const Tensor grad = InMemoryOrder(grad_output);
+  const Tensor kept = mask.strides().equals(grad.strides())
+                          ? mask
+                          : at::empty_like(grad, mask.options()).copy_(mask);
   Tensor result = at::empty_like(grad);
   if (result.numel() == 0) return result;
 
-  muTensor mt_result = DescribeDense(result);
+  muTensor mt_result = DescribeMemory(result);
   ::musa::dnn::Dropout op;
   CHECK_MUDNN_STATUS(op.SetScale(scale), "SetScale");
   CHECK_MUDNN_STATUS(
-      op.RunDropoutBwd(GetMudnnHandle(), mt_result, DescribeDense(grad), DescribeDense(kept)),
+      op.RunDropoutBwd(GetMudnnHandle(), mt_result, DescribeMemory(grad), DescribeMemory(kept)),
       "Dropout, gradient");
   return result;
 }

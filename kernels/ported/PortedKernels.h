@@ -19,8 +19,6 @@ void copy_kernel(TensorIteratorBase& iter);
 // Complex arithmetic, which muDNN has no types for. The iterator's common dtype must be complex.
 /// out = self + alpha * other
 void add_kernel(TensorIteratorBase& iter, const Scalar& alpha);
-/// a + alpha * b in float, of two tensors on the device whose common dtype that is.
-void mixed_add_kernel(TensorIteratorBase& iter, const Scalar& alpha);
 /// out = self * other
 void mul_kernel(TensorIteratorBase& iter);
 /// out = self / other
@@ -33,6 +31,10 @@ void ne_kernel(TensorIteratorBase& iter);
 void fill_kernel(TensorIteratorBase& iter, const Scalar& value);
 /// out = condition ? self : other; condition is bool or uint8, the rest complex of one dtype.
 void where_kernel(TensorIteratorBase& iter);
+
+/// out = self + alpha * other, computed in float: two tensors on the device whose dtypes differ and
+/// whose common dtype is float. No CPU scalars.
+void mixed_add_kernel(TensorIteratorBase& iter, const Scalar& alpha);
 
 // Complex functions: one output, one input of a complex common dtype. No CPU scalars.
 void exp_kernel(TensorIteratorBase& iter);

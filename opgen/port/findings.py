@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from opgen.diagnostics import Diagnostic
 from opgen.port.lexing import Lexed, Span
@@ -30,6 +30,7 @@ _SPLICED = re.compile(r"(?<![\w$])([A-Za-z_]\w*)\\\r?\n(\w+)", re.ASCII)
 _TO_CUDA = re.compile(r"(?:\.|->)\s*(cuda)\s*\(\s*\)")
 PASTED = re.compile(r"\s*##")
 """What follows a name that is only the beginning of one."""
+_DEVICE_STRING = re.compile(r'"cuda(?::\d+)?"')
 _BRACKET = re.compile(r"[(){}\[\]]")
 _CLOSING = {")": "(", "]": "[", "}": "{"}
 # The type, CUDA's vectors of it, its conversions and its rounded operations.
@@ -81,6 +82,20 @@ def arch_number(places: Places, start: int, end: int) -> Diagnostic:
         "write a rule for --map, such as '__CUDA_ARCH__ >= 800<TAB>__MUSA_ARCH__ >= 220'"
     )
     return places.error(start, end, f"the number of {ARCH} cannot be ported", hint)
+
+
+def device_strings(text: str, strings: Iterable[Span], places: Places) -> list[Diagnostic]:
+    """Strings that are the name of CUDA's device, which stay as they are."""
+    return [
+        places.warning(
+            span.start,
+            span.end,
+            f"{text[span.start : span.end]} names CUDA's device and stays",
+            "with --strings names in strings are exchanged, too",
+        )
+        for span in strings
+        if _DEVICE_STRING.fullmatch(text, span.start, span.end)
+    ]
 
 
 def broken(lexed: Lexed, places: Places, *, device: bool) -> list[Diagnostic]:

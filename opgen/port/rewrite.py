@@ -117,6 +117,9 @@ class _Port:
         self.problems += findings.included_by_macro(self.lexed, self.places)
         moves = (place for place in findings.moves_to_cuda(self.lexed.code) if not self._covered(*place))
         self.problems += [findings.move_to_cuda(self.places, *place) for place in moves]
+        if not self.options.strings:
+            named = (span for span in self.lexed.strings if not self._covered(span.start, span.end))
+            self.problems += findings.device_strings(self.lexed.text, named, self.places)
         self.problems += findings.device_launches(self.lexed.code, self.structure, self.places)
         if not self.options.double_precision:
             self.problems += findings.double_precision(self.lexed.code, self.structure, self.places)

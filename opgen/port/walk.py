@@ -57,7 +57,10 @@ def left_out(source: Path, ignore: Iterable[Path], out: Path, notes: Diagnostics
             notes.warning(
                 Location(str(path)), "there is no such folder to ignore", "paths are meant from the working folder"
             )
-        places.add(real(path if path.exists() else inside))
+        named = real(path if path.exists() else inside)
+        if named == real(source):
+            notes.warning(Location(str(path)), "this is all of the source: it is ported", "name a folder below it")
+        places.add(named)
     return lambda path: real(path) in places
 
 

@@ -246,10 +246,11 @@ Status Convolution::RunBwdData(Handle& h, Tensor& grad_in, const Tensor& grad_ou
                 tf32 = uses_tf32(h, compute_mode_, type(w))] {
           // Of the forward input only shape, type and layout are read, so the result stands in for
           // it.
-          produce({gi}, {go, k}, [&] {
-            return std::get<0>(at::convolution_backward(
-                tf32 ? to_tf32(go) : go, /*input=*/gi, tf32 ? to_tf32(k) : k, std::nullopt, stride,
-                pad, dilation, /*transposed=*/false, {0, 0}, groups, {true, false, false}));
+          const at::Tensor g = tf32 ? to_tf32(go) : go, w = tf32 ? to_tf32(k) : k;
+          produce({gi}, {g, w}, [&] {
+            return std::get<0>(at::convolution_backward(g, /*input=*/gi, w, std::nullopt, stride,
+                                                        pad, dilation, /*transposed=*/false, {0, 0},
+                                                        groups, {true, false, false}));
           });
         };
       });
@@ -272,10 +273,11 @@ Status Convolution::RunBwdFilter(Handle& h, Tensor& grad_w, const Tensor& in,
         return [=, pad = pad_, stride = stride_, dilation = dilation_, groups = groups_,
                 tf32 = uses_tf32(h, compute_mode_, type(in))] {
           // As above: of the filter only shape, type and layout are read.
-          produce({gk}, {go, i}, [&] {
-            return std::get<1>(at::convolution_backward(
-                tf32 ? to_tf32(go) : go, tf32 ? to_tf32(i) : i, /*weight=*/gk, std::nullopt, stride,
-                pad, dilation, /*transposed=*/false, {0, 0}, groups, {false, true, false}));
+          const at::Tensor g = tf32 ? to_tf32(go) : go, x = tf32 ? to_tf32(i) : i;
+          produce({gk}, {g, x}, [&] {
+            return std::get<1>(at::convolution_backward(g, x, /*weight=*/gk, std::nullopt, stride,
+                                                        pad, dilation, /*transposed=*/false, {0, 0},
+                                                        groups, {false, true, false}));
           });
         };
       });

@@ -68,8 +68,10 @@ Status Dropout::RunDropout(Handle& h, Tensor& out, const Tensor& in, Tensor& mas
       .run([&](Call& c) -> Work {
         check_operands(out, in, mask);
         const Word seed{seed_, word(c, device_seed_)}, offset{offset_, word(c, device_offset_)};
-        return [o = c.alias(out), i = c.alias(in), m = c.alias(mask), p = p_, seed, offset] {
-          drop(o, same_or_apart(i, o), m, p, seed, offset);
+        const at::Tensor o = c.alias(out), m = c.alias(mask);
+        require(are_apart(o, m), "out and mask must not share memory");
+        return [=, i = c.alias(in), p = p_] {
+          drop(o, apart(same_or_apart(i, o), m), m, p, seed, offset);
         };
       });
 }

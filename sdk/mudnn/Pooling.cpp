@@ -7,6 +7,7 @@
 #include <ATen/ops/adaptive_max_pool2d_backward.h>
 #include <ATen/ops/avg_pool2d.h>
 #include <ATen/ops/avg_pool2d_backward.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/max_pool2d_with_indices.h>
 #include <ATen/ops/max_pool2d_with_indices_backward.h>
 
@@ -221,10 +222,16 @@ Status Pooling::RunBwd(Handle& h, Tensor& grad_in, const Tensor& grad_out,
             };
           default:
             return [=, count_pad = mode == Mode::AVGPOOL_COUNT_PAD] {
-              produce({gi}, {go}, [&] {
-                return at::avg_pool2d_backward(go.contiguous(), gi.contiguous(), w.kernel, w.stride,
-                                               w.pad, w.ceil_mode, count_pad, w.divisor);
-              });
+              const at::Tensor g = go.contiguous();
+              const auto grad_of = [&](const at::Tensor& input) {
+                return at::avg_pool2d_backward(g, input, w.kernel, w.stride, w.pad, w.ceil_mode,
+                                               count_pad, w.divisor);
+              };
+              if (gi.is_contiguous()) {
+                produce({gi}, {g}, [&] { return grad_of(gi); });
+              } else {
+                gi.copy_(grad_of(at::empty(gi.sizes(), gi.options())));
+              }
             };
         }
       });

@@ -1,6 +1,7 @@
 #include "Results.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "Internal.h"
 #include "Target.h"
@@ -50,15 +51,20 @@ void deliver(Results results, at::TensorList wanted) {
 }  // namespace
 
 void produce(at::TensorList wanted, at::TensorList read, c10::function_ref<Results()> make) {
-  const auto run = [&] { deliver(make(), wanted); };
   if constexpr (target::kLends) {
     Results lent;
     for (const at::Tensor& place : wanted) {
       if (may_be_lent(place, read)) lent.push_back(place);
     }
-    if (!lent.empty()) return target::lend(lent, run);
+    if (!lent.empty()) {
+      return target::lend(lent, [&] {
+        Results made = make();
+        target::stop_lending();  // copies made while delivering have memory of their own
+        deliver(std::move(made), wanted);
+      });
+    }
   }
-  run();
+  deliver(make(), wanted);
 }
 
 }  // namespace musa::dnn::internal

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opgen.diagnostics import OpgenError
-from opgen.port import load_mapping, port_file, port_text, port_tree
+from opgen.port import Options, Rules, load_mapping, port_file, port_text, port_tree
 from opgen.port.files import write_if_changed
 from opgen.port.mapping import read_table
 
@@ -92,9 +92,9 @@ GOLDENS = {
     ),
     "registrations": (
         "TORCH_LIBRARY_IMPL(mine, CUDA, m) {}\nTORCH_LIBRARY_IMPL(mine, AutogradCUDA, m) {}\n"
-        'TORCH_LIBRARY_IMPL(mine, CPU, m) { m.impl("cuda", f); }',
+        'TORCH_LIBRARY_IMPL(mine, CPU, m) { m.impl("cuda_kernel", f); }',
         "TORCH_LIBRARY_IMPL(mine, PrivateUse1, m) {}\nTORCH_LIBRARY_IMPL(mine, AutogradPrivateUse1, m) {}\n"
-        'TORCH_LIBRARY_IMPL(mine, CPU, m) { m.impl("cuda", f); }',
+        'TORCH_LIBRARY_IMPL(mine, CPU, m) { m.impl("cuda_kernel", f); }',
     ),
     "PyTorch": (
         "void f(cudaStream_t s) { C10_CUDA_CHECK(cudaMemsetAsync(p, 0, n, s)); C10_CUDA_KERNEL_LAUNCH_CHECK(); }",
@@ -304,3 +304,19 @@ def test_command_line(tmp_path: Path) -> None:
     done = subprocess.run([*command, tmp_path, "--out", tmp_path / "out"], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 1
     assert done.stderr.startswith(f"{tmp_path}/a.cu:1:1: error: 'cudaNope' has no known MUSA counterpart")
+
+
+def test_a_string_that_names_a_device_is_told_where_strings_stay():
+    source = 'auto a = x.to("cuda"), b = y.to("cuda:1");\nTORCH_CHECK(x.is_cpu(), "not on cuda:", "cuda is on");\n'
+    assert problems(source) == [
+        """k.cu:1:15: warning: "cuda" names CUDA's device and stays""",
+        """k.cu:1:33: warning: "cuda:1" names CUDA's device and stays""",
+    ]
+    exchanged = port_text(source, MAPPING, options=Options(strings=True))
+    assert exchanged.problems == () and '"musa:1"' in exchanged.text
+
+
+def test_a_rule_decides_about_a_string_that_it_quotes():
+    options = Options(rules=Rules({'x.to("cuda")': "to_musa(x)"}))
+    result = port_text('auto a = x.to("cuda");', MAPPING, options=options)
+    assert (result.text, result.problems) == ("auto a = to_musa(x);", ())

@@ -408,6 +408,7 @@ def test_ignored_folders_are_meant_from_here_or_from_the_sources(source: Path, t
     assert command(source, "--out", tmp_path / "out", "--ignore", "inc").exit_code == 0
     assert sorted(files(tmp_path / "out")) == ["a.mu", "host.cpp"]
     assert "no such folder to ignore" in command(source, "--out", tmp_path / "out", "--ignore", "nowhere").stderr
+    assert "this is all of the source" in command(source, "--out", tmp_path / "out", "--ignore", source).stderr
 
 
 def test_a_terminal_sees_a_bar(source: Path, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 DTYPES = [torch.float32, torch.float16, torch.bfloat16, torch.float64]
 # Shorter and longer than what a thread of a GPU takes at a time, and more than all threads take.
@@ -114,3 +115,28 @@ def test_a_graph_draws_what_an_eager_call_draws():
     for offset in (0, 4):
         graph.replay()
         assert torch.equal(mask.cpu(), expected_mask(1003, P, 11, offset))
+
+
+LAYOUTS = {
+    "channels_last": lambda: torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last),
+    "transposed": lambda: torch.randn(6, 4).t(),
+    "permuted": lambda: torch.randn(2, 3, 4).permute(2, 0, 1),
+    "a part": lambda: torch.randn(6, 8)[::2, 1::3],
+    "a transposed part": lambda: torch.randn(6, 8)[::2, 1::3].t(),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_results_lie_as_a_tensor_without_memory_says(layout):
+    x = LAYOUTS[layout]()
+    memory = torch.empty(0).set_(x.untyped_storage()).to("musa")
+    there = memory.as_strided(x.shape, x.stride(), x.storage_offset())
+    with FakeTensorMode() as mode:
+        fake = [t.stride() for t in torch.native_dropout(mode.from_tensor(there), P, True)]
+    out, mask = dropped(there)
+    assert [out.stride(), mask.stride()] == fake
+    assert torch.equal(out.cpu(), x * mask.cpu() * (1 / (1 - P)))
+    # The gradient may lie otherwise than the mask.
+    for gradient in (torch.randn(x.shape), torch.empty_like(x).copy_(torch.randn(x.shape))):
+        ours = torch.ops.aten.native_dropout_backward(gradient.to("musa"), mask, 1.7)
+        assert torch.equal(ours.cpu(), gradient * mask.cpu() * 1.7)

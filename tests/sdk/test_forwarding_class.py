@@ -6,6 +6,7 @@ import importlib.util
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -136,5 +137,7 @@ def test_the_installed_wheels_allocator_is_handed_on_whole(tmp_path: Path) -> No
     )
     handed_on = re.findall(r"return .*\.(\w+)\(.*\);$", made, re.MULTILINE)
     assert len(declared) > 30
-    assert {name for name in declared if name not in ("Execute",)} <= set(handed_on)
+    others = {"Execute"}  # of another class of the headers
+    missing = Counter(name for name in declared if name not in others) - Counter(handed_on)
+    assert not missing, "overloads are counted, too"
     assert {"allocate", "raw_deleter", "copy_data"} <= set(handed_on)

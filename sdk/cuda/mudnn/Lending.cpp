@@ -33,9 +33,7 @@ bool may_be_kept(size_t bytes) {
 class Lender final : public forwarding::ForwardingAllocator {
  public:
   c10::DataPtr allocate(size_t bytes) override {
-    if (!may_be_kept(bytes)) {
-      if (c10::DataPtr lent = take_lent(bytes)) return lent;
-    }
+    if (c10::DataPtr lent = take_lent(bytes, may_be_kept)) return lent;
     return next().allocate(bytes);
   }
 
@@ -45,19 +43,23 @@ class Lender final : public forwarding::ForwardingAllocator {
   // Stands in place of PyTorch's allocator as long as any thread has lent memory.
   void enter() {
     const std::lock_guard lock(mutex_);
-    if (users_++ == 0) {
-      next_ = allocator().load();
-      allocator().store(this);
-    }
+    if (users_++ != 0 || in_place_) return;
+    next_ = allocator().load();
+    allocator().store(this);
+    in_place_ = true;
   }
   void leave() {
     const std::lock_guard lock(mutex_);
-    if (--users_ == 0) allocator().store(next_);
+    if (--users_ != 0) return;
+    // Somebody else's allocator that has come in front since goes on calling this one.
+    CUDAAllocator* self = this;
+    in_place_ = !allocator().compare_exchange_strong(self, next_.load());
   }
 
  private:
   std::mutex mutex_;
   int users_ = 0;
+  bool in_place_ = false;
   std::atomic<CUDAAllocator*> next_{nullptr};
 };
 
@@ -80,5 +82,7 @@ void lend(at::TensorList places, c10::function_ref<void()> body) {
   const InPlace in_place;
   with_loan(places, body);
 }
+
+void stop_lending() { end_loan(); }
 
 }  // namespace musa::dnn::internal::target

@@ -13,5 +13,7 @@ inline constexpr bool kLends = true;
 // of `places` has with that memory, each once; others as ever. Throws std::runtime_error where
 // something goes on using lent memory.
 void lend(at::TensorList places, c10::function_ref<void()> body);
+// Called by `body`: no more of it from here on.
+void stop_lending();
 
 }  // namespace musa::dnn::internal::target

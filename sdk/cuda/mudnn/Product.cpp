@@ -10,6 +10,7 @@
 
 #include "DirectCalls.h"
 #include "Target.h"
+#include "torch_musa/csrc/core/TorchCompat.h"
 
 namespace musa::dnn::internal::target {
 namespace {
@@ -42,10 +43,11 @@ bool product(int device, musaStream_t stream, const DirectProduct& p) {
   if (sgemm == nullptr || !is_plain()) return false;
   [[maybe_unused]] const OnStream on_stream(device, stream);
   constexpr float kOne = 1, kZero = 0;
+  const auto& handle = MUSA_CUBLAS_HANDLE_OF_ATEN();
   // To cuBLAS, which reads by columns, what lies in memory by rows is a transpose: out^T = r^T l^T.
-  TORCH_CUDABLAS_CHECK(sgemm(at::cuda::getCurrentCUDABlasHandle(), operation(p.r), operation(p.l),
-                             p.columns, p.rows, p.depth, &kOne, p.r.memory, p.r.leading, p.l.memory,
-                             p.l.leading, &kZero, p.out, p.columns));
+  TORCH_CUDABLAS_CHECK(sgemm(handle, operation(p.r), operation(p.l), p.columns, p.rows, p.depth,
+                             &kOne, p.r.memory, p.r.leading, p.l.memory, p.l.leading, &kZero, p.out,
+                             p.columns));
   return true;
 }
 

@@ -70,6 +70,7 @@ inline void enqueue(int device, musaStream_t stream, std::function<void()> work,
 // costs little beside them.
 inline constexpr bool kLends = false;
 inline void lend(at::TensorList /*places*/, c10::function_ref<void()> body) { body(); }
+inline void stop_lending() {}
 
 inline void synchronize(int device, musaStream_t stream) { host::synchronize(device, stream); }
 

@@ -8,5 +8,6 @@ namespace musa::dnn::internal::target {
 
 inline constexpr bool kLends = true;
 void lend(at::TensorList places, c10::function_ref<void()> body);
+void stop_lending();
 
 }  // namespace musa::dnn::internal::target

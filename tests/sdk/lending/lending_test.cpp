@@ -6,13 +6,17 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/equal.h>
+#include <ATen/ops/from_blob.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
 #include <c10/core/Allocator.h>
 #include <c10/core/CPUAllocator.h>
 
 #include <cstdlib>
+#include <algorithm>
+#include <functional>
 #include <stdexcept>
+#include <thread>
 #include <tuple>
 #include <vector>
 
@@ -53,13 +57,14 @@ Lender& lender() {
 }  // namespace
 
 void lend(at::TensorList places, c10::function_ref<void()> body) { with_loan(places, body); }
+void stop_lending() { end_loan(); }
 
 }  // namespace musa::dnn::internal::target
 
 namespace {
 
 using musa::dnn::internal::produce;
-using musa::dnn::internal::Results;
+using musa::dnn::internal::take_lent;
 using musa::dnn::internal::with_loan;
 using musa::dnn::internal::target::lender;
 
@@ -189,6 +194,46 @@ TEST(memory_that_is_kept_is_an_error_and_not_an_accident) {
   }
   CHECK(refused);
   kept.reset();  // given back to a loan that is still there
+}
+
+TEST(a_copy_made_while_results_are_delivered_gets_no_place) {
+  const at::Tensor a = place({16}), b = place({32}), c = place({16});
+  produce({a, b, c}, {}, [&] {
+    // The third is a part of the second's memory, and nobody has taken the first's.
+    const at::Tensor block = at::full({32}, 3.0, at::kFloat);
+    CHECK(block.const_data_ptr() == b.const_data_ptr());
+    float* ones = new float[16];
+    std::fill_n(ones, 16, 1.0F);
+    const at::Tensor first =
+        at::from_blob(ones, {16}, [](void* memory) { delete[] static_cast<float*>(memory); });
+    return std::tuple(first, at::full({33}, 2.0, at::kFloat).narrow(0, 1, 32),
+                      block.narrow(0, 16, 16));
+  });
+  CHECK(at::equal(a, at::full({16}, 1.0, at::kFloat)));
+  CHECK(at::equal(b, at::full({32}, 2.0, at::kFloat)));
+  CHECK(at::equal(c, at::full({16}, 3.0, at::kFloat)));
+}
+
+TEST(memory_kept_by_an_operator_that_throws_is_given_back_later_and_elsewhere) {
+  const at::Tensor out = place({100});
+  at::Tensor kept;
+  try {
+    produce({out}, {}, [&]() -> at::Tensor {
+      kept = at::empty({100}, at::kFloat);
+      throw std::invalid_argument("refused");
+    });
+  } catch (const std::invalid_argument&) {
+  }
+  CHECK(kept.const_data_ptr() == out.const_data_ptr());
+  std::thread([&] { kept.reset(); }).join();
+}
+
+TEST(what_may_be_kept_is_not_lent) {
+  const at::Tensor out = place({100});
+  with_loan(at::TensorList(out), [&] {
+    CHECK(!take_lent(out.nbytes(), [](size_t bytes) { return bytes == 400; }));
+    CHECK(take_lent(out.nbytes(), [](size_t bytes) { return bytes == 401; }));
+  });
 }
 
 TEST(an_operator_that_throws_leaves_no_loan_behind) {

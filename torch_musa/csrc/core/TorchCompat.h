@@ -28,6 +28,14 @@
 #define MUSA_HAS_DEVICE_CAPABILITY 0
 #endif
 
+// cuBLAS's handle with the workspace that ATen's own products have (target cuda): from 2.15 the
+// plain one comes with the library's.
+#if MUSA_TORCH_AT_LEAST(2, 15)
+#define MUSA_CUBLAS_HANDLE_OF_ATEN at::cuda::getCurrentCUDABlasHandleWithWorkspace
+#else
+#define MUSA_CUBLAS_HANDLE_OF_ATEN at::cuda::getCurrentCUDABlasHandle
+#endif
+
 // gpu_kernel_opaque, in the device headers of the wheel.
 #define MUSA_HAS_GPU_KERNEL_OPAQUE MUSA_TORCH_AT_LEAST(2, 13)
 
