@@ -84,6 +84,15 @@ def interrupted(checkout: Path) -> dict[str, int]:
     return kept(checkout)
 
 
+@pytest.fixture(scope="module")
+def resumed(checkout: Path, interrupted: dict[str, int]) -> tuple[dict[str, dict[str, object]], dict[str, int]]:
+    """What the next run says, which goes to its end, and what it has kept.
+
+    A fixture, since the tests of a module may be run by several processes, each with a checkout of its own.
+    """
+    return finished(truth(checkout, *OPS)), kept(checkout)
+
+
 def test_a_run_that_is_killed_leaves_its_records_and_no_process(checkout: Path, interrupted: dict[str, int]) -> None:
     assert 4 <= len(interrupted) < len(OPS)
     assert not list(checkout.glob("build/truth/*/.*"))
@@ -94,11 +103,10 @@ def test_a_run_that_is_killed_leaves_its_records_and_no_process(checkout: Path, 
 
 
 def test_the_next_run_goes_on_and_the_one_after_a_change_runs_what_it_touched(
-    checkout: Path, interrupted: dict[str, int]
+    checkout: Path, interrupted: dict[str, int], resumed: tuple[dict[str, dict[str, object]], dict[str, int]]
 ) -> None:
-    records = finished(truth(checkout, *OPS))
+    records, after = resumed
     assert set(records) == set(OPS)
-    after = kept(checkout)
     assert {op for op in interrupted if after[op] != interrupted[op]} == set()
     assert records["exp"]["dtypes"]["float32"]["verdict"] == "STRICT"  # type: ignore[index]
     assert str(records["record_stream"]["reason"]).startswith("the CPU has no streams")
@@ -118,7 +126,8 @@ def test_the_next_run_goes_on_and_the_one_after_a_change_runs_what_it_touched(
     assert {op for op in OPS if kept(checkout)[op] != fresh[op]} == {"exp"}
 
 
-def test_the_matrix_shows_what_holds(checkout: Path, interrupted: dict[str, int]) -> None:
+@pytest.mark.usefixtures("resumed")
+def test_the_matrix_shows_what_holds(checkout: Path) -> None:
     """Records of other sources are as good as none."""
     command = [sys.executable, "-m", "opgen.cli", "coverage", "--format", "json"]
     environment = {**os.environ, "PYTHONPATH": str(find_root())}
