@@ -25,6 +25,12 @@ def _on_host() -> bool:
     return str(torch.musa.target()) == "host"
 
 
+def _on_cuda() -> bool:
+    import torch
+
+    return str(torch.musa.target()) == "cuda"
+
+
 def _two_devices() -> bool:
     import torch
 
@@ -55,6 +61,7 @@ NEEDS = {
         "(test_ported_headers.py; a_ballot_of_128_lanes_in_an_integer_is_reported in tests/sdk)",
     ),
     "two devices": (_two_devices, "about two devices: here is one"),
+    "cuda": (_on_cuda, "about what ATen's own CUDA operators do beside ours (tests/gpu/run.py)"),
     "host": (_on_host, "about the stand-in on the host: every other target is so by itself, or says it its own way"),
 }
 

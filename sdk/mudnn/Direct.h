@@ -23,12 +23,17 @@ inline int64_t direct_elements(const Tensor& t, int64_t most = kDirectElements) 
   return elements;
 }
 
+inline float* floats(const Tensor& t) { return static_cast<float*>(address(t)); }
+
+// No element in common.
+inline bool are_apart(const Tensor& a, int64_t a_elements, const Tensor& b, int64_t b_elements) {
+  return floats(a) + a_elements <= floats(b) || floats(b) + b_elements <= floats(a);
+}
+
 // The same elements or none in common. What overlaps otherwise is ATen's to judge.
 inline bool same_or_apart(const Tensor& a, int64_t a_elements, const Tensor& b,
                           int64_t b_elements) {
-  const auto* x = static_cast<const float*>(address(a));
-  const auto* y = static_cast<const float*>(address(b));
-  return x == y || x + a_elements <= y || y + b_elements <= x;
+  return floats(a) == floats(b) || are_apart(a, a_elements, b, b_elements);
 }
 
 // Whether out[i], of `elements` of such memory, can be computed from in[i] alone.
@@ -36,8 +41,6 @@ inline bool is_direct_map(const Tensor& out, int64_t elements, const Tensor& in)
   return same_shape(out, in) && direct_elements(in) == elements &&
          same_or_apart(out, elements, in, elements);
 }
-
-inline float* floats(const Tensor& t) { return static_cast<float*>(address(t)); }
 
 // out[i] = f(in[i], number) for n elements; false where the target does not compute it by itself.
 inline bool map_directly(const Call& c, DirectFunction f, int64_t n, const Tensor& out,

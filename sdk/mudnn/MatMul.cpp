@@ -15,6 +15,7 @@
 #include <optional>
 #include <utility>
 
+#include "Direct.h"
 #include "Target.h"
 #include "Tf32.h"
 
@@ -71,7 +72,7 @@ std::optional<DirectMatrix> direct_matrix(const Tensor& t, bool transposed) {
   const int64_t between_rows = strides(t)[0], between_columns = strides(t)[1];
   constexpr int64_t kMost = std::numeric_limits<int>::max();
   if (rows < 2 || columns < 2 || rows > kMost || columns > kMost) return std::nullopt;
-  const auto* memory = static_cast<const float*>(address(t));
+  const float* memory = floats(t);
   if (between_columns == 1 && between_rows == columns) {
     return DirectMatrix{memory, static_cast<int>(columns), transposed};
   }
@@ -79,12 +80,6 @@ std::optional<DirectMatrix> direct_matrix(const Tensor& t, bool transposed) {
     return DirectMatrix{memory, static_cast<int>(rows), !transposed};
   }
   return std::nullopt;
-}
-
-bool are_apart(const Tensor& a, const Tensor& b) {
-  const auto* x = static_cast<const float*>(address(a));
-  const auto* y = static_cast<const float*>(address(b));
-  return x + numel(a) <= y || y + numel(b) <= x;
 }
 
 // out = l @ r of floats and nothing else, by the target itself; false where it does not.
@@ -99,11 +94,11 @@ bool multiply_directly(const Call& call, const Tensor& out, const Tensor& l, con
   const int64_t rows = dims(l)[transpose_l ? 1 : 0], depth = dims(l)[transpose_l ? 0 : 1];
   const int64_t columns = dims(r)[transpose_r ? 0 : 1];
   if (dims(r)[transpose_r ? 1 : 0] != depth || dims(out)[0] != rows || dims(out)[1] != columns ||
-      !are_apart(out, l) || !are_apart(out, r)) {
+      !are_apart(out, numel(out), l, numel(l)) || !are_apart(out, numel(out), r, numel(r))) {
     return false;
   }
   return call.product({static_cast<int>(rows), static_cast<int>(columns), static_cast<int>(depth),
-                       static_cast<float*>(address(out)), *left, *right});
+                       floats(out), *left, *right});
 }
 
 // Scales of the low-precision product; undefined where absent.

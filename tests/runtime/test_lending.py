@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-pytestmark = pytest.mark.skipif(torch.musa.target() != "cuda", reason="about the allocator of ATen's CUDA operators")
+pytestmark = pytest.mark.needs("cuda")
 
 OPERATORS: dict[str, Callable[[Tensor], Tensor]] = {
     "batch_norm": lambda x: torch.nn.functional.batch_norm(x, None, None, training=True),

@@ -121,9 +121,8 @@ def test_the_second_device_multiplies_whichever_is_current():
     check(ours, left, right)
 
 
+@pytest.mark.needs("cuda")
 def test_on_a_gpu_every_bit_is_native_cudas():
-    if torch.musa.target() != "cuda":
-        pytest.skip("needs target cuda")
     for sizes in ((2, 2, 2), (64, 64, 64), (65, 3, 64), (512, 1024, 256)):
         left, right = operands(*sizes)
         for order_of_left, order_of_right in itertools.product(ORDERS[:2], repeat=2):
